@@ -23,7 +23,7 @@ export interface StoreLocation {
   /**
    * Runs a task that reads or changes the API keys, even while servers use the store. `storeId` returns the store's id.
    *
-   * @throws StoreError, with the code `missing` if there is no store
+   * @throws StoreError, with the code `missing` if there is no store, or in a directory the errors of the task
    */
   manageKeys<Result>(
     task: (keys: KeyManager, storeId: () => Promise<string>) => Promise<Result>,
@@ -31,19 +31,19 @@ export interface StoreLocation {
   /** Reads and verifies everything in the store, even while servers use it. @throws StoreError, for example on damage */
   check(): Promise<StoreReport>;
   /**
-   * Passes everything in the store to a task, and verifies what the task reads. Meanwhile, no server may use a directory;
-   * a database is read as it is at one point in time. The contents must not be used after the task has ended.
+   * Passes everything in the store to a task, and verifies what the task reads. Locks a directory until the task has
+   * ended. Reads a database as it is at one point in time. The contents must not be used after the task has ended.
    *
-   * @throws StoreError, or the reason of `signal`
+   * @throws StoreError, for example if a server uses the directory, the errors of the task, or the reason of `signal`
    */
   read<Result>(task: (contents: StoreContents) => Promise<Result>, signal?: AbortSignal): Promise<Result>;
   /**
    * Creates a store with these contents. Needs an empty or new directory, or a database with no store, or with an empty
-   * one. After an error, the location is as before. Only after a StoreUnavailableError with the outcome `unknown`, it
-   * may contain the complete store.
+   * one. After an error, what was written is removed, but new directories stay. Only after a StoreUnavailableError with
+   * the outcome `unknown`, the location may contain the complete store.
    *
    * @param accept receives what was written, before the location becomes a store. If it throws, no store is created
-   * @throws StoreError, or the reason of `signal`
+   * @throws StoreError, to which errors of `contents` and `accept` are converted, or the reason of `signal`
    */
   write(contents: StoreContents, accept: (written: StoreReport) => void, signal?: AbortSignal): Promise<void>;
 }
@@ -60,9 +60,9 @@ export type LocationContext = {
 
 export type OpenOptions = {
   clock: SteadyClock;
-  /** The server's URL, which another server reports if it tries to lock the same directory. */
+  /** The server's URL. Another process reports it if that process tries to lock the same directory. */
   url?: string | undefined;
-  /** If aborted, `open` fails as soon as possible. */
+  /** If aborted, `open` fails early, or succeeds if only its last steps remain. */
   signal?: AbortSignal | undefined;
   bans: BanRule;
   onWarning(message: string): void;
@@ -70,9 +70,9 @@ export type OpenOptions = {
   onFailure(error: Error): void;
   /** Resolves after this time, or earlier if the server stops. */
   sleep(milliseconds: number): Promise<void>;
-  /** Called after each write to the journal with the time until it was synced or has failed, in milliseconds. */
+  /** Called after each append to the journal with the time until it was synced or has failed, in milliseconds. */
   onSync?: ((milliseconds: number) => void) | undefined;
-  /** Called after each successful call to the database with its name and its duration in milliseconds. */
+  /** Called after each successful call with a time limit (`Pool.call`), with its name and its duration in milliseconds. */
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
 };
 
@@ -90,8 +90,8 @@ export interface Backend {
    * bans, but keeps the API keys. The inventory is replaced completely or not at all, even if the process is killed. A
    * creation that runs at the same time is completed before the reset or begins after it.
    *
-   * @throws StoreError if the seed is not valid, StoreUnwritableError if the store cannot write for now,
-   * StoreUnavailableError, StoreFailedError
+   * @throws StoreError if the seed is not valid or the store is closed, StoreUnwritableError if the store cannot write
+   * for now, StoreUnavailableError, StoreFailedError
    */
   reset(seed: Seed): Promise<void>;
   /** How many bans have begun, and how many are active, for metrics. */
@@ -111,22 +111,22 @@ export type StoredAnimal = {
   idempotency?: StoredIdempotencyKey | undefined;
 };
 
-/** `at`: when its animal was added, in milliseconds since the epoch. */
+/** `at`: when the animal with this key was added, in milliseconds since the epoch. */
 export type StoredIdempotencyKey = Fingerprint & { at: number };
 
-/** Everything that a store keeps, at one point in time. */
+/** Everything in a store except the counts of requests, at one point in time. */
 export type StoreContents = {
   report: StoreReport;
   /** Salts the fingerprints of idempotency keys, in hexadecimal. */
   secret: string;
-  /** The id of the next animal. It is higher than every id that was issued, even to an animal lost in a crash. */
+  /** The id of the next animal. It is higher than all ids in the store, and than those that a torn end may have had. */
   nextId: bigint;
   orders: readonly OrderJson[];
   keys: readonly StoredKey[];
   bans: StoredBans;
   /** Idempotency keys that had expired at this time, in milliseconds since the epoch, are left out. */
   readAt: number;
-  /** Reads the animals in ascending order of id. @throws StoreError */
+  /** Reads the animals in ascending order of id. @throws StoreError, or an error of the database driver */
   animals(): AsyncIterable<readonly StoredAnimal[]>;
 };
 

@@ -3,7 +3,7 @@ import { StoreUnavailableError } from './errors.ts';
 export type BatchQueueOptions<Item, Result> = {
   /** Stores or reads all items in one call. Returns one result for each item, in the same order. */
   run(items: readonly Item[]): Promise<readonly Result[]>;
-  /** How many calls run at a time. By default 1, because calls that wait for the same locks only occupy connections. */
+  /** The maximum number of calls at a time. By default 1, because more calls would wait for the same locks. */
   parallel?: number;
   /** The maximum number of waiting items that the next call gets; at least 1. By default 1,000. */
   maxNextItems?(waiting: readonly Item[]): number;
@@ -15,7 +15,7 @@ type Entry<Item, Result> = {
   reject(error: unknown): void;
 };
 
-/** Groups items into calls: those that are added in one turn of the event loop, or during a call, form the next call. */
+/** Groups items: a call gets those that were added in one turn of the event loop, or while `parallel` calls were running. */
 export class BatchQueue<Item, Result> {
   #options: BatchQueueOptions<Item, Result>;
   #waiting: Entry<Item, Result>[] = [];

@@ -3,8 +3,8 @@ import { errnoOf, LockError, systemMessageOf } from '../system/file-system.ts';
 /** What a caller may want to know about an error of a store. The command line has a hint for some of these codes. */
 export type StoreErrorCode =
   | 'missing' // There is no store.
-  | 'in_use' // Another process has locked the directory.
-  | 'changed' // Another program has moved, replaced or changed the journal while it was in use.
+  | 'in_use' // Another process has locked the directory, or may have locked it.
+  | 'changed' // Another program has moved, replaced, deleted or changed the journal while it was in use.
   | 'key_request' // The request for a new API key is not valid.
   | 'key_missing' // There is no API key with this name.
   | 'key_exists' // There is already an API key with this name.
@@ -53,7 +53,7 @@ export const storeMissingError = (place: string): StoreError =>
 export const noIdsLeftError = (): StoreUnwritableError =>
   new StoreUnwritableError('the store has no ids left', 'use a new store');
 
-/** Converts any error to a StoreError. The message of a system error gets the prefix `cannot ${action}`. */
+/** Converts any error to a StoreError. Its message begins with `cannot ${action}`, except for a StoreError or LockError. */
 export function toStoreError(error: unknown, action: string): StoreError {
   if (error instanceof StoreError) return error;
   const message = systemMessageOf(error, action);

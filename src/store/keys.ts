@@ -32,7 +32,7 @@ const NewKey = z.object({ name: KeyName, plan: PlanName, perMinute: limit, perDa
   z.refine(hasBothOrNoQuota, { error: 'a quota needs both requests per minute and requests per day' }),
 );
 
-/** An API key as a store keeps it: only a hash of the key. `created` is an ISO 8601 time. */
+/** An API key as a store keeps it: with a hash instead of the key itself. `created` is an ISO 8601 time. */
 export type StoredKey = z.infer<typeof StoredKey>;
 export const StoredKey = z.extend(z.object(NewKey.shape, fieldError('must be a JSON object')), {
   sha256: Sha256,
@@ -59,7 +59,7 @@ export function quotaOf(key: Pick<StoredKey, 'plan' | 'perMinute' | 'perDay'>): 
 /** A key, or the reason why it cannot be read. */
 export type KeyOrError = StoredKey | { name: string; error: StoreError };
 
-/** Returns the keys. @throws the error of a key that cannot be read */
+/** Returns the keys. @throws the StoreError of the first key that cannot be read */
 export const requireValidKeys = (keys: readonly KeyOrError[]): StoredKey[] =>
   keys.map((key) => {
     if ('error' in key) throw key.error;
@@ -76,7 +76,7 @@ export type StoredBans = ReadonlyMap<string, number>;
 export interface KeyTable {
   /** All keys, sorted by name. */
   read(): Promise<readonly KeyOrError[]>;
-  /** Adds a key. Returns false if its name is taken. */
+  /** Adds a key. Returns false if its name is taken; in a database, also if another name has the same key. */
   add(key: StoredKey): Promise<boolean>;
   /** Deletes a key that `read` has returned. Returns false if it does not exist any more. */
   remove(name: string): Promise<boolean>;
@@ -84,7 +84,7 @@ export interface KeyTable {
   bans(): Promise<StoredBans>;
 }
 
-/** Creates, lists and revokes API keys (docs/service.md, D16). Every method can throw a StoreError. */
+/** Creates, lists and revokes API keys (docs/service.md, D16). Every method can throw the errors of `KeyTable`. */
 export class KeyManager {
   #table: KeyTable;
   #clock: Clock;
@@ -112,7 +112,7 @@ export class KeyManager {
     return this.#table.bans();
   }
 
-  /** @throws StoreError if the request is not valid (`key_request`), or if the name is taken */
+  /** @throws StoreError if the request is not valid (`key_request`), or if the name is taken (`key_exists`) */
   async create({ name, plan, quota: ownQuota, key = generateKey() }: KeyRequest): Promise<CreatedKey> {
     const parsed = NewKey.safeParse({ name, plan, ...ownQuota });
     if (!parsed.success) {
@@ -143,9 +143,9 @@ type KeyCacheOptions = {
   onWarning(message: string): void;
 };
 
-/** For this long after the keys were read, a known key needs no other read. So a revocation takes effect within 1 s. */
+/** For this long after a read has begun, a known key needs no other read. So a revocation takes effect within 1 s. */
 const FRESH_MS = 900;
-/** After this time, the keys are read again while known keys are still accepted, so that requests need not wait. */
+/** After this time, a request with a known key causes another read, but is accepted without waiting for it. */
 const REFRESH_MS = 500;
 /** Unknown keys, which anyone can send, cause at most one read of the keys in this time. */
 const UNKNOWN_KEY_MS = 100;
@@ -163,7 +163,7 @@ export class KeyCache {
   #warned = new Set<string>();
   #temporary = new Map<string, AcceptedKey>();
   #byHash = new Map<string, AcceptedKey>();
-  /** When the last read began, and when the last complete one did. */
+  /** When the last read began, and when the last complete read began, as `clock.elapsed()`. */
   #startedAt = Number.NEGATIVE_INFINITY;
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | undefined;
@@ -188,7 +188,7 @@ export class KeyCache {
   /**
    * Finds a key by its SHA-256 in hexadecimal. Returns a promise only if the keys must be read.
    *
-   * @throws StoreUnavailableError if it is not known whether the key is valid
+   * @throws StoreError, in most cases StoreUnavailableError, if it is not known whether the key is valid
    */
   find(sha256: string): AcceptedKey | undefined | Promise<AcceptedKey | undefined> {
     const temporary = this.#temporary.get(sha256);
@@ -200,7 +200,7 @@ export class KeyCache {
     return cached ?? this.#lookUp(sha256);
   }
 
-  /** All keys that are valid now, even one that was just added, sorted by name. @throws StoreUnavailableError */
+  /** All keys that are valid now, even one that was just added, sorted by name. @throws the same errors as `find` */
   async list(): Promise<AcceptedKey[]> {
     await this.#readLater();
     const all = new Map([...this.#byHash, ...this.#temporary]);

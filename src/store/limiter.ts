@@ -2,14 +2,14 @@ import type { Quota } from '../contract/api.ts';
 import type { SteadyClock } from '../system/clock.ts';
 import type { StoredBans } from './keys.ts';
 
-/** The values of the three rate-limit headers (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
+/** What the three rate-limit headers report (docs/service.md 8.3). `resetAt` is in milliseconds since the epoch. */
 export type RateLimitWindow = { limit: number; remaining: number; resetAt: number };
 
 type RateLimitWindows = Readonly<Record<'minute' | 'day', RateLimitWindow>>;
 
 /**
  * The decision about a request. If the caller is banned, `banned` is set, and `window` describes the ban. Otherwise,
- * `window` is the one of `windows` with fewer requests left. `now` is the time of the decision, by the limiter's clock.
+ * `window` is the one of `windows` with fewer requests left, or the day. `now` is the limiter's time of the decision.
  * `retryAt` is set if the request is (or, for `peek`, would be) rejected. Times are in milliseconds since the epoch.
  */
 export type RateLimitDecision = {
@@ -31,20 +31,20 @@ export type BanRule = {
 /** How many bans this process has begun, and how many callers are banned now. */
 export type BanCounts = { begun: number; active: number };
 
-/** Counts requests per caller, in fixed windows that are aligned to the UTC minute and day (D8). */
+/**
+ * Counts requests per caller, in fixed windows that are aligned to the UTC minute and day (D8).
+ *
+ * @throws StoreUnavailableError from every method if the database cannot be used for now, StoreUnwritableError if its
+ * disk is full, StoreError if it was closed
+ */
 export interface Limiter {
-  /**
-   * Counts one request, or rejects it. A rejected request is not counted (D8), but can cause a ban (D9).
-   *
-   * @throws StoreUnavailableError if the counts are not available for now, StoreUnwritableError if the disk of the
-   * database is full
-   */
+  /** Counts one request, or rejects it. A rejected request is not counted (D8), but can cause a ban (D9). */
   take(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
-  /** The caller's current window and ban, without counting a request. @throws StoreUnavailableError */
+  /** The decision that `take` would make now, without counting a request. */
   peek(caller: string, quota: Quota): RateLimitDecision | Promise<RateLimitDecision>;
-  /** The current windows and bans of `callers`, in the order of `callers`. @throws StoreUnavailableError */
+  /** The current windows and bans of `callers`, in the order of `callers`. */
   usage(callers: readonly string[]): Promise<Usage[]>;
-  /** If a caller is banned, ends the ban and forgets the rejected requests. @throws StoreUnavailableError */
+  /** If a caller is banned, ends the ban and forgets the rejected requests. */
   liftBan(caller: string): Promise<void>;
 }
 
@@ -88,12 +88,12 @@ function bannedDecision({ window, windows, now }: RateLimitDecision, until: numb
   return { window: banWindow, windows, now, retryAt: until, banned: true };
 }
 
-/** What is counted for a caller, and its rejected requests. All times are in milliseconds since the epoch. */
+/** What is counted for a caller, and its requests that exceeded a quota. Times are in milliseconds since the epoch. */
 type CallerState = Usage & {
-  /** The end of the window of the last rejected request, and the time of the first rejected request in that window. */
+  /** The end of the window that was exceeded last, and the time of the first request that exceeded it. */
   refusedWindowEnd: number;
   firstRefusedAt: number;
-  /** The times of the rejected requests in the last minute that count toward a ban. */
+  /** The times of the requests that count toward a ban until they are a minute old. */
   refusals: readonly number[];
 };
 
@@ -106,7 +106,7 @@ const DAY = 86_400_000;
  */
 const CLOCK_TOLERANCE = 100;
 
-/** All callers without rejected requests share one array, because there can be many callers. */
+/** New callers share this array, because there can be many callers. */
 const NO_REFUSALS: readonly number[] = [];
 
 type BanOptions = {
@@ -194,9 +194,9 @@ export function createMemoryLimiter(
     return caller;
   }
 
-  /** Returns a caller with its counts and ban at the time `now`. Begins windows that are over, and adds a new caller. */
+  /** Returns a caller with its counts and ban at `now`. Replaces windows that are over, and adds an unknown caller. */
   function updateCaller(name: string, now: number): CallerState {
-    // Drop expired counts once a minute, so that addresses of anonymous callers do not accumulate.
+    // Drop expired counts at most once a minute, so that addresses of anonymous callers do not accumulate.
     if (now - sweptAt >= MINUTE) {
       sweptAt = now;
       for (const [other, caller] of callers) if (isExpired(caller, now)) callers.delete(other);

@@ -41,9 +41,9 @@ type CopyOptions = {
 };
 
 /**
- * Copies a store that no server writes to, with its API keys, bans and unexpired idempotency keys. Compares the counts
- * and the last id before the target becomes a store. Returns the reports of both; a torn end of the source is not
- * copied. After an error, the target is as before (see `StoreLocation.write` for the exception).
+ * Copies a store as `StoreLocation.read` reads it, with its API keys, bans and unexpired idempotency keys. Compares the
+ * id, the counts and the last id before the target becomes a store. Returns the reports of both; a torn end of the
+ * source is not copied. `StoreLocation.write` says what the target contains after an error.
  *
  * @throws StoreError, or the reason of `signal`
  */

@@ -8,7 +8,7 @@ export type OrderJson = string;
 
 /** Makes a creation safe to repeat: for 24 hours, the same key and body add no second animal (docs/service.md, D10). */
 export type IdempotentCall = {
-  /** The SHA-256 of the API key that sent the request. Idempotency keys of different API keys are independent. */
+  /** The SHA-256 of the API key with which the request was sent. Idempotency keys of different API keys are independent. */
   scope: string;
   key: string;
   /** SHA-256 of the animal in the request body, in hexadecimal. */
@@ -18,7 +18,7 @@ export type IdempotentCall = {
 export type CreateRequest = { pet: NewPet & { status: PetStatus }; idempotency?: IdempotentCall };
 
 export type CreateResult =
-  /** `replayed`: `pet` is the response to the first request with this key, even if the animal has changed since. */
+  /** `replayed`: `pet` is the response to the first request with this idempotency key. */
   | { kind: 'added' | 'replayed'; pet: PetJson }
   /** The idempotency key was used with another body. */
   | { kind: 'mismatch' }
@@ -43,8 +43,8 @@ export type Seed = { pets: readonly (CreateRequest['pet'] & Pick<Pet, 'id'>)[]; 
  * of a journal may not be durable until the disk accepts writes again. Several processes may share a store, so callers
  * must not cache data. Reads continue while the disk is full.
  *
- * @throws StoreFailedError from every method except `close`, after a write to the journal has failed for a reason other
- * than a full disk, or another program has moved, replaced or changed the journal
+ * @throws StoreFailedError from every method except `close`, after a write to the journal has failed although the disk
+ * was not full or read-only, or another program has moved, replaced, deleted or changed the journal
  * @throws StoreUnavailableError from every method except `close` if a database cannot be used for now
  */
 export interface Store {
@@ -53,7 +53,7 @@ export interface Store {
   /**
    * Adds an animal with the next id. The animal is durable when the promise resolves.
    *
-   * @throws StoreUnwritableError if the animal was not added, because the store cannot write
+   * @throws StoreError if the animal is too large, StoreUnwritableError if the store cannot write: it was not added
    * @throws StoreFailedError if a write has failed, so that the animal may have been added
    * @throws StoreUnavailableError whose `outcome` says whether the animal may have been added
    */
@@ -65,7 +65,7 @@ export interface Store {
   size(): Promise<number>;
   /**
    * Adds the seed if the store contains nothing and has not issued an id, and returns whether it did. The animals keep
-   * their ids. A failure never leaves only a part of the seed.
+   * their ids. A failure never leaves only a part of the seed. @throws StoreUnwritableError; StoreError for an invalid seed
    */
   seed(seed: Seed): Promise<boolean>;
   /**
@@ -90,7 +90,7 @@ export type StoreReport = {
   animals: number;
   orders: number;
   keys: number;
-  /** The last id that was issued; undefined if there is none. */
+  /** The last id that was issued, or may have been issued to an animal in a torn end; undefined if there is none. */
   lastId: bigint | undefined;
   /** The number of records in a journal; undefined for a database. */
   sequence: number | undefined;
@@ -109,7 +109,7 @@ export type Fingerprint = { key: string; body: string };
 
 /** The secret `salt` keeps clients from choosing two keys with the same digits. */
 export function fingerprintOf({ scope, key, bodyHash }: IdempotentCall, salt: string): Fingerprint {
-  // Without the length, two pairs of scope and key could have the same text. UTF-16 keeps unpaired surrogates distinct.
+  // The length separates scopes of different lengths from the key. UTF-16 keeps unpaired surrogates distinct.
   const name = Buffer.from(`${salt}${scope.length}:${scope}${key}`, 'utf16le');
   return { key: hash('sha256', name).slice(0, 32), body: bodyHash.slice(0, 32) };
 }

@@ -4,7 +4,7 @@ import { type PetStatus, petJson } from '../contract/schemas.ts';
 
 /*
  * The exact JSON text of an animal, such as {"id":1,"name":"Rex","categoryId":3,"status":"available"}. Stores keep it, and
- * responses contain it byte for byte. Only `petJson`, this module and create_animals in animals.sql know its form.
+ * responses contain it byte for byte. Its form is defined in `petJson`, this module and create_animals (animals.sql).
  */
 
 const START = '{"id":';
@@ -48,7 +48,7 @@ const INSTANT_RULE = 'must be an ISO 8601 time';
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z$/;
 
 export const Sha256 = z.string(fieldError(SHA256_RULE)).check(z.regex(/^[0-9a-f]{64}$/, SHA256_RULE));
-/** A UTC time such as `2026-11-20T12:00:00.000Z`. zod's schema for times would load its JSON Schema converter. */
+/** A UTC time such as `2026-11-20T12:00:00.000Z`. */
 export const IsoTime = z
   .string(fieldError(INSTANT_RULE))
   .check(z.refine((text) => INSTANT.test(text) && !Number.isNaN(Date.parse(text)), INSTANT_RULE));

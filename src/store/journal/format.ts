@@ -21,7 +21,7 @@ import { type AnimalInText, IsoTime, readAnimal } from '../stored-text.ts';
  * created: `key` and `body` are the two halves of its fingerprint. The text of that animal is the response to a replay.
  * Ids up to `lastId` are not issued again: lost animals, or the store of which this is a copy, may have used them.
  *
- * A later version may write records in another form. This version refuses to read these, because it could drop something.
+ * A later version may write records in another form. This version refuses them, because it could lose what they contain.
  */
 
 const FORMAT = 1;
@@ -92,7 +92,7 @@ const prefixOf = (covered: Uint8Array): string =>
 export function hasValidChecksum(line: Buffer): boolean {
   if (line.toString('latin1', 0, LINE_START.length) !== LINE_START) return false;
   if (line[PREFIX_LENGTH - 2] !== QUOTE || line[PREFIX_LENGTH - 1] !== COMMA) return false;
-  // A comparison of hexadecimal texts would take longer than the checksum, which takes 5 % of a start with a million lines.
+  // Compare numbers: formatting the checksum as hexadecimal text would take about ten times as long.
   let expected = 0;
   for (let i = LINE_START.length; i < PREFIX_LENGTH - 2; i++)
     expected = 16 * expected + hexValue(line[i] ?? 0);
@@ -178,7 +178,7 @@ function parseValue(kind: string | undefined, text: string): RecordContents | un
 
 /**
  * Reads a comma-separated list. `read` reads the item at a position, and returns its length, or undefined if there is
- * none. Returns the end of the last item.
+ * none. Returns the end of the last item, or `start - 1` if there is no item.
  */
 function readItems(text: string, start: number, read: (at: number) => number | undefined): number {
   for (let at = start; ; at++) {
@@ -227,7 +227,7 @@ export const fitsInRecord = (count: number, bytes: number, more: number): boolea
   count === 0 || (count < MAX_BATCH_ANIMALS && bytes + more <= MAX_BATCH_BYTES);
 
 /**
- * The number of bytes that an animal or an order needs in a record, with `hasKey` also for its idempotency key.
+ * The number of bytes that an animal or an order needs at most in a record, with `hasKey` also for its idempotency key.
  *
  * @throws StoreError if the record would be too long
  */
@@ -253,7 +253,7 @@ type JournalContents = {
  * Yields the lines of a journal with these contents. `at` is the time of all records without idempotency keys, in
  * milliseconds since the epoch.
  *
- * @throws StoreError if a record is too long, or the ids do not ascend
+ * @throws StoreError if a record is too long, or the ids do not ascend; also the errors of `animals`
  */
 export async function* encodeJournal(
   header: JournalHeader,

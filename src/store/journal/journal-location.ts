@@ -33,7 +33,7 @@ import { JournalStore, type JournalStoreOptions, MARKER_FILE, writeMarker } from
 import { BANS_FILE, KeyFiles } from './key-files.ts';
 import { readJournal, readJournalHeader } from './read-journal.ts';
 
-/** Returns the location of a store in a directory. Servers and copies lock the directory. */
+/** Returns the location of a store in a directory. Its methods `open`, `read` and `write` lock the directory. */
 export function journalLocation(
   place: string,
   clock: Clock,
@@ -49,7 +49,7 @@ export function journalLocation(
       throw toStoreError(error, action);
     };
 
-  /** @throws StoreError, with the code `missing` unless other files show that there was a store */
+  /** @throws StoreError if the directory has no journal (`missing` if it has no file of a store), or cannot be read */
   async function requireJournal(): Promise<void> {
     const names = await files.readdir(directory).catch((error) => {
       return isMissing(error) ? [] : failWith(`read ${directory}`)(error);
@@ -111,15 +111,15 @@ function hasJournal(directory: string, names: readonly string[]): boolean {
 
 export type JournalOptions = JournalStoreOptions & {
   lock: (directory: string) => Promise<DirectoryLock>;
-  /** The server's URL, which another server reports if it tries to lock the same directory. */
+  /** The server's URL. Another process reports it if that process tries to lock the same directory. */
   url?: string | undefined;
   /** If aborted while the journal is being read, opening fails with its reason. */
   signal?: AbortSignal | undefined;
 };
 
 /**
- * Locks a directory and opens its store, or creates one (docs/serve.md). On a full disk, the store can only be read until
- * there is space.
+ * Locks a directory and opens its store, or creates one (docs/serve.md). On a full disk, a store that exists can be read,
+ * but not changed until there is space.
  *
  * @throws StoreError, or the reason of the signal. After an error, nothing stays locked
  */
@@ -138,7 +138,7 @@ export async function openJournalStore(options: JournalOptions): Promise<Journal
       await replaceFile(files, join(directory, JOURNAL_FILE), [header]);
     }
     for (const name of names) {
-      // Left by a process that was killed.
+      // A process that was killed has left these files.
       if (/^(journal|bans|store)[.]/.test(name) && isTemporaryName(name))
         await removeFile(files, join(directory, name));
     }
@@ -153,9 +153,7 @@ export async function openJournalStore(options: JournalOptions): Promise<Journal
   }
 }
 
-/**
- * Opens or creates the store in a directory for a server. Requests are counted in memory, and bans are kept in a file.
- */
+/** Opens or creates the store in a directory for a server. Requests are counted in memory, and bans are saved in a file. */
 async function openJournalBackend(
   directory: string,
   options: OpenOptions,
@@ -291,8 +289,8 @@ function* readAnimals({ pets, keys }: Journal, readAt: number): Generator<Stored
 }
 
 /**
- * Locks `target`, which must be an empty directory or not exist, and calls `write` to fill it. After an error, everything
- * that was created is deleted, except empty directories.
+ * Locks `target`, which must be an empty directory or not exist, and calls `write` to fill it. After an error of `write`,
+ * deletes everything in `target` except the lock.
  */
 async function fillDirectory(target: string, files: FileSystem, write: () => Promise<void>): Promise<void> {
   const contents = async () => (await files.readdir(target)).filter((name) => !isLockName(name));
@@ -308,7 +306,7 @@ async function fillDirectory(target: string, files: FileSystem, write: () => Pro
     // Another copy may have been complete before this one got the lock.
     await requireEmpty();
     await write().catch(async (error) => {
-      // The journal first: without it, the other files are not taken for a store.
+      // Delete the journal first: without it, no server opens the other files as a store.
       await fs.rm(join(target, JOURNAL_FILE), { force: true }).catch(() => {});
       for (const name of await contents())
         await fs.rm(join(target, name), { recursive: true }).catch(() => {});
@@ -320,8 +318,8 @@ async function fillDirectory(target: string, files: FileSystem, write: () => Pro
 }
 
 /**
- * Writes the contents of a store to an empty directory that this process has locked. The journal gets its name last. Until
- * then, no server creates a store in the directory, because a folder `keys` without a journal is an error (`hasJournal`).
+ * Writes the contents of a store to an empty directory that this process has locked. The journal gets its name late: if
+ * the process is killed before, no server creates a store there, because `hasJournal` throws for `keys` without a journal.
  *
  * @param accept receives what was written, before the target becomes a store. If it throws, no store is created
  */

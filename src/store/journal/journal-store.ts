@@ -63,7 +63,7 @@ export type JournalStoreOptions = {
   clock: SteadyClock;
   /** Receives messages for the user about problems that the store has handled itself. */
   onWarning: (message: string) => void;
-  /** Called after each write to the journal with the time until it was synced or has failed, in milliseconds. */
+  /** Called after each append to the journal with the time until it was synced or has failed, in milliseconds. */
   onSync: (milliseconds: number) => void;
   /** Called once if the store stops, because a write failed, or another program changed the journal. */
   onFailure: (error: StoreFailedError) => void;
@@ -77,7 +77,7 @@ const MARKER_TEXT = `The animals of this store are in ${JOURNAL_FILE}. If that f
 export const writeMarker = (files: FileSystem, directory: string): Promise<void> =>
   replaceFile(files, join(directory, MARKER_FILE), [Buffer.from(MARKER_TEXT)]);
 
-/** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` its size in a record. */
+/** An animal to be written, without its id. `rest` is its JSON text after the id, `bytes` about its size in a record. */
 type NewAnimal = Pick<PetToWrite, 'status' | 'idempotency'> & { rest: string; bytes: number };
 
 /** Enough space for any animal, whose request has at most 64 KiB. Several animals together can need more. */
@@ -89,9 +89,9 @@ const NEWLINE = 0x0a;
  * Keeps a store in memory, and in a journal on the disk. Animals are added to memory when they are on the disk. Those that
  * arrive during the sync of a batch form the next batch (group commit).
  *
- * The store is open until it is closed, or until a write fails: only a write that the disk refuses for now
- * (`isUnwritable`) changes nothing. After any other failure, memory and disk may differ, so the store stops: all methods
- * except `close` throw StoreFailedError, and `onFailure` is called.
+ * A write that the disk refuses for now (`isUnwritable`) changes nothing. After any other failure of a write, and if
+ * another program has changed the journal, memory and disk may differ. So the store stops: all methods of `Store` except
+ * `close` throw StoreFailedError, and `onFailure` is called.
  */
 export class JournalStore implements Store {
   readonly id: string;
@@ -102,9 +102,9 @@ export class JournalStore implements Store {
   #creations: BatchQueue<NewAnimal, PetJson>;
   /** Whether animals can be added. If so, every record that was read is on the disk. */
   #isReady = false;
-  /** The path of the file with the torn end. */
+  /** The path of the file to which the torn end was moved. */
   #backup: string | undefined;
-  /** Whether the disk has refused the last write. */
+  /** Whether the disk has refused a write, and none has succeeded since then. */
   #isRefused = false;
   /** Why the store has stopped. */
   #failure: StoreFailedError | undefined;
@@ -199,7 +199,7 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Checks whether a creation would succeed, and first does what could not be done on a full disk.
+   * Does what could not be done at the start on a full disk. If nothing is left, checks whether a creation would succeed.
    *
    * @throws StoreUnwritableError, StoreFailedError, or StoreError if the store is closed
    */
@@ -211,9 +211,9 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Checks that the path of the journal leads to the file of this store. If it leads to another one, the store stops.
+   * Checks that the path of the journal leads to the file of this store. If it does not, the store stops.
    *
-   * @throws StoreUnavailableError if the path leads to another file, or if that cannot be checked
+   * @throws StoreUnavailableError if the path does not lead to this file, or if that cannot be checked
    */
   async requireInPlace(): Promise<void> {
     while (this.#replacing) await this.#replacing;
@@ -244,7 +244,7 @@ export class JournalStore implements Store {
     return this.#journal;
   }
 
-  /** Runs a write. If it fails, stops the store, unless the disk has refused the write. @throws StoreError */
+  /** Runs a write. An error stops the store, except a NotAppendedError or a StoreError. @throws StoreError */
   async #run<Result>(write: () => Promise<Result>): Promise<Result> {
     try {
       const result = await write();
@@ -287,7 +287,7 @@ export class JournalStore implements Store {
 
   /**
    * Makes sure that animals can be added: prepares the file if that was not done before, otherwise checks that the disk
-   * has room. Concurrent calls share one run, because two of them would remove what the other has just written.
+   * has room. Concurrent calls share one run: a second `#prepare` would remove animals that were added after the first.
    */
   #ensureWritable(): Promise<void> {
     this.#ensuring ??= this.#run(async () => {
@@ -303,8 +303,8 @@ export class JournalStore implements Store {
   }
 
   /**
-   * Makes the names of the journal and its marker durable, and then what was read, and moves a torn end to a backup. After
-   * a NotAppendedError, it can be called again.
+   * Makes the names of the journal and its marker durable, copies a torn end to a backup, makes durable what was read, and
+   * removes the torn end. After a NotAppendedError, it can be called again.
    */
   async #prepare(): Promise<void> {
     const { directory, files, clock, onWarning } = this.#options;

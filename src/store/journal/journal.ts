@@ -6,7 +6,7 @@ import type { Fingerprint, OrderJson, Page, PageQuery, PetJson, TornEnd } from '
 import { ID_OFFSET } from '../stored-text.ts';
 import { damageError, type JournalHeader, type JournalRecord } from './format.ts';
 
-/** A journal in memory. Its writer keeps it up to date. */
+/** The contents of a journal, in memory. `JournalStore` adds each record that it writes. */
 export class Journal {
   readonly path: string;
   readonly header: JournalHeader;
@@ -72,7 +72,7 @@ const COMMA = 0x2c;
  * All animals in ascending order of id. The position of an animal is its number in this order, counted from 0.
  *
  * The JSON texts lie one after the other in chunks of memory, each followed by a comma. So a page of consecutive
- * animals is one slice. Joining strings instead would take 1.3 to 3 µs longer, which is 5 to 12 % of a request.
+ * animals in a chunk is one slice. Joining strings instead would take 1.3 to 3 µs longer, which is 5 to 12 % of a request.
  */
 export class PetsInMemory {
   #chunks: Buffer[] = [];
@@ -206,7 +206,7 @@ const MAX_KEYS = 16_000_000;
  * are in milliseconds by a clock that changes of the system time do not affect (`SteadyClock.elapsed`).
  *
  * The keys are in two generations. When all keys of the older one have expired, it is dropped as a whole, and the newer
- * one takes its place. So some keys stay for up to 48 hours, but `find` does not return expired ones. Deleting expired
+ * one takes its place. So some keys stay for 48 hours or longer, but `find` does not return expired ones. Deleting expired
  * keys one by one from a single Map would take 67 µs per insertion instead of 1.4 µs, because a Map finds its oldest
  * entry by skipping all deleted ones.
  */

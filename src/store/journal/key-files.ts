@@ -28,7 +28,7 @@ const StoredBansJson = z.record(Sha256, IsoTime, {
 
 /**
  * The API keys of the store in a directory: one file per key in the subdirectory `keys` (docs/service.md, D16). Also the
- * bans of earlier runs, which are in one file (D9).
+ * bans, which are in one file (D9).
  */
 export class KeyFiles implements KeyTable {
   readonly path: string;
@@ -138,7 +138,7 @@ export class KeyFiles implements KeyTable {
     return new Map(Object.entries(stored.data).map(([sha256, until]) => [sha256, Date.parse(until)]));
   }
 
-  /** Saves the bans durably. Only the server that has locked the store may call this. @throws StoreError */
+  /** Saves the bans durably. Only the process that has locked the directory may call this. @throws StoreError */
   async saveBans(bans: StoredBans): Promise<void> {
     const entries = [...bans].map(([sha256, until]) => [sha256, new Date(until).toISOString()]);
     const text = `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;

@@ -38,8 +38,8 @@ type ReadSettings = {
 };
 
 /**
- * Reads the journal of a directory, even while another process appends to it. `tornEnd` describes what an interrupted
- * write can have left at the end. Any other damage is an error.
+ * Reads the journal of a directory, even while another process appends to it. `tornEnd` of the result describes what an
+ * interrupted write can have left at the end. Any other damage is an error.
  *
  * @throws StoreError if the journal is damaged or of a newer version, a system error, or the reason of `signal`
  */
@@ -73,7 +73,7 @@ export async function readJournal({
       throwIfDamaged(path, await readRange(file, end, Math.min(size, end + MAX_LINE_BYTES + 1)), end);
       journal.tornEnd = { start: end, bytes: size - end };
     }
-    // A torn end can have contained so many animals, each with a comma.
+    // A torn end can have contained at most this many animals, with a comma between two of them.
     const minNextId = journal.nextId + BigInt(Math.floor((size - end + 1) / (MIN_TEXT_BYTES + 1)));
     journal.minNextId = minNextId > INT64_MAX ? INT64_MAX + 1n : minNextId;
     return journal;
@@ -93,7 +93,7 @@ const noHeaderError = (path: string) => damageError(path, 0, 'the first line is 
 
 /**
  * Reads the first `size` bytes chunk by chunk. Passes to `use` each line, without its newline, and the position of its
- * first byte. Stops when `use` returns false, or a line is longer than `MAX_LINE_BYTES`.
+ * first byte. Stops when `use` returns false. Can also stop at a line that is longer than `MAX_LINE_BYTES`.
  *
  * @throws a system error, or the reason of `signal`
  * @returns the end of the last line for which `use` returned true, with its newline
@@ -104,7 +104,7 @@ async function readLines(
   signal: AbortSignal | undefined,
   use: (line: Buffer, start: number) => boolean,
 ): Promise<number> {
-  // The same buffer for all chunks. New ones would wait for the garbage collector, and need 50 MB more.
+  // Use one buffer for all chunks. New ones would wait for the garbage collector, and need 50 MB more.
   let buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
   let filled = 0;
   let position = 0;

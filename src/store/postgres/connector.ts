@@ -38,7 +38,7 @@ const SSL_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const;
 type SslMode = (typeof SSL_MODES)[number];
 
 /**
- * The parameters that can follow the `?` of a database URL. All except `prepare` are parameters of libpq.
+ * The parameters of a database URL that have an effect. All except `prepare` are parameters of libpq.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  */
@@ -71,7 +71,7 @@ const VALUES: Partial<Record<ParameterName, readonly string[]>> = {
 const IGNORED =
   /^((connect_timeout|keepalives(_idle|_interval|_count)?|tcp_user_timeout|client_encoding|fallback_application_name|sslcompression|sslsni|load_balance_hosts)=.*|target_session_attrs=(read-write|primary)|gssencmode=(disable|prefer))$/s;
 
-/** Variables of libpq that choose a server despite the host in the URL, or demand more security. */
+/** Variables of libpq that could lead to another server than the host in the URL, or change how connections are secured. */
 const UNREAD_VARIABLES =
   /^PG(SERVICE|HOSTADDR|CHANNELBINDING|REQUIRE(AUTH|PEER|SSL)|SSL(MODE|ROOTCERT|CERT|KEY|CERTMODE|CRL|CRLDIR|MINPROTOCOLVERSION))$/;
 
@@ -84,8 +84,8 @@ const URL_HINT =
 const PARTS = /^postgres(?:ql)?:\/\/(?:([^:@/]*)(:[^@/]*)?@)?([^@/?]*)(?:\/([^@?]*))?(?:\?([^@]*))?$/is;
 
 /**
- * Parses a database URL. Refuses an additional @, because it comes from a password that is not encoded. libpq accepts
- * it, and uses a part of the password as the host, the database or a parameter. Then, that part would be printed.
+ * Parses a database URL. Refuses an additional @, because the password may contain it without being encoded. libpq would
+ * use a part of such a password as the host, the database or a parameter, and error messages would contain that part.
  *
  * @throws StoreError, whose message contains no part of a password
  */
@@ -208,7 +208,7 @@ type ConnectOptions = {
   timeout: number;
   /** Whether the connection is for the short calls of a running server. */
   isServer: boolean;
-  /** If aborted, all attempts end. */
+  /** If aborted, all attempts that have not succeeded end. */
   signal?: AbortSignal | undefined;
 };
 
@@ -259,8 +259,8 @@ export class PrimaryConnector {
   }
 
   /**
-   * Opens a connection to the first host in the URL that accepts writes, and ends those to an old primary server. Reads
-   * certificates and passwords each time, because they may have been replaced.
+   * Opens a connection to a server that accepts writes: of those with the highest timeline, the first one in the URL. Ends
+   * connections to an old primary server. Reads the files of certificates and passwords each time, because they can change.
    *
    * @throws StoreUnavailableError if no server accepts writes, StoreError if a setting cannot be used, a DatabaseError,
    * a system error, a TLS error, or another error of the driver
@@ -332,7 +332,7 @@ async function openPrimary(client: Client, hasOtherHosts: boolean): Promise<numb
   }
 }
 
-/** Ends the connection before it sends a password, unless SCRAM can prove that TLS leads to the server itself. */
+/** Ends the connection before it sends a password, unless the server offers SCRAM with channel binding. */
 function requireChannelBinding({ connection }: Client): void {
   let isOffered = false;
   const check = ({ mechanisms = [] }: { mechanisms?: string[] }) => {
@@ -363,7 +363,10 @@ function noPrimaryError(hosts: readonly DatabaseHost[], errors: readonly unknown
   );
 }
 
-/** Returns all settings, because the driver would take missing ones from its own environment variables. */
+/**
+ * Returns even defaults, because the driver would take missing settings from environment variables such as PGHOST. If
+ * `options` is empty, the driver still uses PGOPTIONS.
+ */
 async function configOf(
   { user, database, password, parameters, prepare }: DatabaseTarget,
   { name: host, port, sslmode }: DatabaseHost,

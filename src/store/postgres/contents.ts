@@ -17,14 +17,11 @@ import { createFunctionCaller, createStoreIfMissing, type FunctionCaller, readId
 import { STATUS_NUMBERS, STATUSES } from './postgres-store.ts';
 
 // Reads and writes the contents of a database for commands: everything for copies and checks, and the API keys. (Servers
-// use postgres-store.ts.) Functions with the parameter `client` must be called in a transaction (`runTransaction`).
+// use postgres-store.ts, and `readKeys`.) Functions with the parameter `client` must be called in a transaction.
 
 type MetaRow = { readAt: string; lastId: string; animals: string };
 
-/**
- * Reads a batch of the animals after an id. The batch ends when its texts have reached `READ_BATCH_BYTES`. Of the animals
- * after the batch, only the lengths of their texts are read.
- */
+/** Reads at most `MAX_READ_ANIMALS` animals after an id. The batch ends when its texts have reached `READ_BATCH_BYTES`. */
 const ANIMALS = `
 select id, status, body
 from (
@@ -39,8 +36,8 @@ order by id`;
 type AnimalRow = { id: string; status: number; body: string };
 
 /**
- * Reads and verifies everything in the store of a database: each text must be the one that the service writes for these
- * values. The transaction must not end before all animals were read.
+ * Reads and verifies everything in the store of a database: the text of each animal must be the one that the service
+ * writes for its values. The result reads the animals later, so the transaction must not end before that.
  *
  * @param readAt idempotency keys that have expired at this time are left out; in milliseconds since the epoch, or null
  * for the current time of the database
@@ -141,7 +138,7 @@ const damagedRowError = (place: string, row: string): StoreError =>
  * If the database contains a store already, it must be empty.
  *
  * @param accept receives what was written
- * @throws StoreError, or an error of the driver
+ * @throws StoreError, an error of the driver, or the errors of `contents` and `accept`
  */
 export async function writeDatabase(
   client: Client,
@@ -169,7 +166,7 @@ async function requireEmptyDatabase(client: Client, place: string): Promise<void
       or exists (select from pets.callers) as "hasRows"
     from pets.meta where one`,
   );
-  // The hint does not say how to delete the store, because it can be the one to copy, by another address.
+  // The hint does not say how to delete the store, because the source may be the same store under another address.
   if (rows[0]?.hasRows)
     throw new StoreError(`the store in ${place} is not empty`, 'copy to another database');
 }

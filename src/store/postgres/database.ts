@@ -22,18 +22,18 @@ const CREATE_SQL = [
 
 /**
  * Sets where names without a schema are looked up. In some databases, every role may create functions and operators in
- * `public`, which could replace those of PostgreSQL for other roles. Temporary objects could too, so they come last.
+ * `public`, which could replace those of PostgreSQL for other roles. Temporary tables could hide others, so they come last.
  */
 const SEARCH_PATH = 'set local search_path = pg_catalog, pg_temp';
 
-/** Waits until no other transaction creates a store. The number of the lock is the letters `pets`. */
+/** Waits until no other transaction creates a store. The number of the lock is the word `pets` in ASCII. */
 const LOCK = 'select pg_catalog.pg_advisory_xact_lock(1885697139::bigint)';
 
 export type Isolation = 'read committed' | 'repeatable read read only';
 
 /**
- * The SQL that begins a transaction for anything but the short calls of a server. It replaces the time limits of the
- * database role, which may be set for short calls through pgbouncer. The commit waits until the changes are durable.
+ * The SQL that begins a transaction for anything but the short calls of a server. It replaces the role's time limits for
+ * statements, locks and idle transactions, which may be set for short calls. The commit waits until changes are durable.
  */
 export const beginSql = (isolation: Isolation): string =>
   `begin isolation level ${isolation};
@@ -61,7 +61,7 @@ export async function createStoreIfMissing(client: ClientBase): Promise<boolean>
 
 /**
  * The SQL text that makes the same changes as `createStoreIfMissing`, for an administrator of the database, who can run
- * it with psql. It also grants the current role what a server needs. Empty if nothing is missing.
+ * it with psql. It also grants the current role what a server needs. Empty if the store exists.
  *
  * @throws StoreError, or an error of the driver
  */
@@ -94,12 +94,12 @@ export async function readIdentity(client: ClientBase, place = 'the database'): 
 
 /** Undefined if there is no store. @throws StoreError if this program cannot use it, or an error of the driver */
 async function readStore(client: ClientBase): Promise<StoreIdentity | undefined> {
-  // If the caller has waited for a lock, this query sees tables that were created meanwhile. `to_regclass` would not.
+  // If the caller has waited for a lock, this query sees tables that were created meanwhile. `to_regclass` may not.
   const tables = await client.query(
     "select from pg_class where relname = 'meta' and relnamespace = (select oid from pg_namespace where nspname = 'pets')",
   );
   if (tables.rows.length === 0) return undefined;
-  // JSON, because another version may have other columns.
+  // Read the row as JSON, because another version of the schema may have other columns.
   const { rows } = await client.query<{ store: StoreIdentity & { version?: number } }>(
     'select to_jsonb(meta) as store from pets.meta',
   );
@@ -114,7 +114,7 @@ async function readStore(client: ClientBase): Promise<StoreIdentity | undefined>
   return { id: meta.store.id, secret: meta.store.secret };
 }
 
-/** How long a command waits for a connection. */
+/** How long `runTransaction` waits for a connection, in milliseconds. */
 const CONNECT_TIMEOUT_MS = 4_000;
 
 type TransactionOptions = {
@@ -128,7 +128,7 @@ type TransactionOptions = {
 
 /**
  * Opens a connection, runs a task in a transaction, commits, and closes the connection. After an error, nothing was
- * changed, except after a StoreUnavailableError with the outcome `unknown`.
+ * changed, unless the error is a StoreUnavailableError with the outcome `unknown`.
  *
  * @throws StoreUnavailableError if the database cannot be reached, another StoreError, to which other errors of the
  * task are converted, or the reason of `signal`

@@ -45,7 +45,7 @@ export const connectFailure = (error: unknown, place: string): StoreError =>
     'not_done',
   );
 
-/** Converts the error of a call. Its outcome is `not_done` only if it is certain that nothing was stored. */
+/** Converts the error of a call. `outcome` must be `not_done` only if it is certain that nothing was stored. */
 export const callFailure = (error: unknown, place: string, outcome: 'not_done' | 'unknown'): StoreError =>
   storeErrorOf(error, `a call failed at ${place}`, 'see the log of PostgreSQL', outcome);
 
@@ -64,7 +64,7 @@ function storeErrorOf(
   return new StoreUnavailableError(message, hint, { cause: error, code, outcome });
 }
 
-/** The words for an error. An AggregateError of Node has none, so the different ones of its errors are joined. */
+/** Describes an error in words. An AggregateError of Node has no message, so those of its errors are joined. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof AggregateError)) return systemReason(error);
   return [...new Set(error.errors.map(messageOf))].join(', ');

@@ -5,13 +5,13 @@ import type { DatabaseConnections } from '../backend.ts';
 import { StoreError } from '../errors.ts';
 import { callFailure, connectFailure, isConnectionOutdated, isRolledBack, watchCommit } from './failures.ts';
 
-/** The longest time to open a connection, in milliseconds. */
+/** The time limit for connecting to a server, and for ending a connection, in milliseconds. */
 export const CONNECT_TIMEOUT_MS = 1_000;
 
 /** The longest time for a call, in milliseconds, including the wait for a connection. */
 const CALL_TIMEOUT_MS = 2_000;
 
-/** Creations, counts and the check of readiness use one each, because they wait for locks. Reads use the others. */
+/** Creations, counts and the check of readiness need one each while they wait for locks. Reads can use the others. */
 export const MAX_CONNECTIONS = 5;
 
 /** If there is no connection and none can be opened, calls fail at once for this long. */
@@ -35,12 +35,12 @@ type PoolOptions = {
   check: Statement;
   /** The URL of the database without its password. */
   place: string;
-  /** Whether statements are prepared under their names. It must be false for pgbouncer in transaction mode. */
+  /** Whether statements are prepared under their names. False if the URL has `prepare=off`. */
   prepare: boolean;
   clock: SteadyClock;
   /** Called when calls fail, and when there is a connection again. */
   onWarning(message: string): void;
-  /** Called after each successful call with its name and its duration in milliseconds. */
+  /** Called after each successful `call` with its name and its duration in milliseconds, including the wait. */
   onCall?: ((name: string, milliseconds: number) => void) | undefined;
 };
 
@@ -86,7 +86,7 @@ export class Pool {
     return this.#use((client, end) => this.#call<Row>(client, statement, end));
   }
 
-  /** Runs a task on a connection. The task has no time limit. If it is rejected, the connection is closed. */
+  /** Runs a task on a connection, without a time limit. If it fails, closes the connection. @throws as `call`, or its error */
   lend<Result>(task: (client: Client) => Promise<Result>): Promise<Result> {
     return this.#use(async (client) => {
       try {
@@ -127,7 +127,7 @@ export class Pool {
       onCall?.(statement.name, CALL_TIMEOUT_MS - (end - clock.elapsed()));
       return rows;
     } catch (error) {
-      // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed.
+      // After its gravest errors, PostgreSQL ends the connection, and the statement may have been committed. So send a ping.
       const hasNoEffect =
         isRolledBack(error) &&
         (await this.#send(client, PING, end)
@@ -255,11 +255,11 @@ export class Pool {
    * `setImmediate` lets Node read a response that has arrived. Returns a function that cancels.
    */
   #startDeadline(end: number, expire: () => void): () => void {
-    let isCancelled = false;
-    const expireLater = () => setImmediate(() => isCancelled || expire());
+    let isCanceled = false;
+    const expireLater = () => setImmediate(() => isCanceled || expire());
     const timer = setTimeout(expireLater, Math.max(0, end - this.#options.clock.elapsed()));
     return () => {
-      isCancelled = true;
+      isCanceled = true;
       clearTimeout(timer);
     };
   }

@@ -27,7 +27,7 @@ import { textWithId } from '../stored-text.ts';
 import type { DatabaseForServer, StoreIdentity } from './database.ts';
 import { sqlStateOf } from './failures.ts';
 
-/** The numbers by which the database stores statuses, ascending from 0 without gaps. */
+/** The number of each status in the database. `STATUSES` needs them in ascending order from 0, without gaps. */
 export const STATUS_NUMBERS: Readonly<Record<PetStatus, number>> = { available: 0, pending: 1, sold: 2 };
 
 export const STATUSES = Object.keys(STATUS_NUMBERS) as readonly PetStatus[];
@@ -46,7 +46,7 @@ type CreateRow = {
   response: string | null;
 };
 
-/** A page to read: the number of its status or null for all, its first id, and its limit. */
+/** A page to read: the number of its status or null for all, the lowest id that it may have, and its limit. */
 type PageRequest = { status: number | null; first: bigint; limit: number };
 type PageRow = { n: number; animals: string; next_id: string | null };
 

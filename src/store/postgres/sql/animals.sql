@@ -2,9 +2,9 @@
 -- if it was added, and the JSON text of the first response if it was replayed. The result contains no other texts,
 -- because a client that does not read a large result would keep the lock on pets.meta.
 --
--- `bodies` contains JSON texts without their beginning `{"id":`, such as `,"name":"Rex"}`. `fingerprints` and `hashes`
--- contain the two halves of the fingerprints of idempotency keys, or null for animals without a key. A fingerprint must
--- not occur twice. `at_ms` replaces the clock in tests.
+-- `bodies` contains the JSON texts after the id, such as `,"name":"Rex"}`. `fingerprints` and `hashes` contain the two
+-- halves of the fingerprints of idempotency keys, or null for animals without a key. A fingerprint must not occur twice.
+-- `at_ms` replaces the clock in tests.
 --
 -- Ids are ascending, and other transactions see animals in the order of their ids: each transaction that adds animals
 -- locks the row of pets.meta until it has committed, and reads the highest id only after it has the lock. Each
@@ -23,7 +23,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- The wait for a lock must end before pets serve stops waiting for the call. Poolers refuse this setting on connect.
+-- The wait for a lock must end before pets serve stops waiting for the call. pgbouncer refuses this setting on connect.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
@@ -46,10 +46,10 @@ begin
     into strict base
     from pets.meta where one;
 
-  -- Without this part, the function takes about 0.6 times as long.
+  -- Skip this part if no animal has an idempotency key. The function then takes about 0.6 times as long.
   if num_nonnulls(variadic fingerprints) > 0 then
     time_now := coalesce(to_timestamp(at_ms / 1000.0), clock_timestamp());
-    -- Calls with keys also remove expired ones: more than they add, but not so many that the call takes long.
+    -- Calls with keys also remove expired ones: up to two for each animal, so that the call does not take long.
     delete from pets.idempotency
     where fingerprint = any (array(
       select fingerprint from pets.idempotency
@@ -82,7 +82,7 @@ begin
       select item.fingerprint, item.hash, '{"id":' || item.id || item.body, time_now
       from unnest(fingerprints, hashes, bodies, ids) as item (fingerprint, hash, body, id)
       where item.id is not null and item.fingerprint is not null
-      -- If there is a conflict, the key was used more than 24 hours ago.
+      -- If there is a conflict, the key was used 24 hours ago or earlier.
       on conflict (fingerprint) do update
         set body = excluded.body, response = excluded.response, at = excluded.at;
   else
@@ -133,7 +133,7 @@ begin
     first_id := first_ids[i];
     max_count := max_counts[i];
     -- Each statement contains its status as a literal, because only then can it use the index for this status. The
-    -- subqueries read one animal more than the page has, to see whether more animals follow.
+    -- subqueries read one animal more than a page may have, to see whether more animals follow.
     if wanted[i] is null then
       select array_agg(id), array_agg(body) into ids, bodies from (
         select id, body from pets.animals where id >= first_id order by id limit max_count + 1

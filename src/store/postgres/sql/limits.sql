@@ -32,7 +32,7 @@ set search_path = pg_catalog, pets, pg_temp
 -- Use one plan in each session, and never read the whole table: it may be small when the plan is made, and grow later.
 set plan_cache_mode = force_generic_plan
 set enable_seqscan = off
--- The wait for a lock must end before pets serve stops waiting for the call. Poolers refuse this setting on connect.
+-- The wait for a lock must end before pets serve stops waiting for the call. pgbouncer refuses this setting on connect.
 set lock_timeout = '1400ms'
 as $$
 #variable_conflict use_column
@@ -135,7 +135,7 @@ begin
   end loop;
 
   -- A ban must be on the disk before the response that announces it. Other changes need not be: a crash of the database
-  -- can lose the last counts, but none that belongs to a creation, because its commit also writes all earlier commits.
+  -- can lose the last counts, but none of an acknowledged creation, because its commit also writes all earlier commits.
   perform set_config('synchronous_commit', case when has_new_ban then 'on' else 'off' end, true);
 end
 $$;

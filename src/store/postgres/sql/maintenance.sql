@@ -1,5 +1,5 @@
--- Functions that are rarely called. `store` is the id of the store that the server has opened, and `known` the version of the
--- schema that it knows. Calls that change something are made in a transaction that waits for the disk.
+-- All other functions. `store` is the id of the store that the server has opened, and `known` the version of the schema
+-- that the server knows. `seed` and `reset` are called in a transaction whose commit waits for the disk (database.ts).
 
 -- Waits for the same lock as every creation. If the disk was full, adds an animal, and undoes that.
 create function pets.check_writable(store uuid, known int, was_full boolean) returns void
@@ -38,7 +38,7 @@ as $$
   select body from pets.orders order by position;
 $$;
 
--- Adds animals with their ids and complete JSON texts, and orders. Returns false if the store is not empty.
+-- Adds animals with their ids and complete JSON texts, and orders. Returns false if the store is not empty or has issued ids.
 create function pets.seed(store uuid, known int, ids bigint[], statuses smallint[], bodies text[], orders text[])
 returns boolean
 language plpgsql
@@ -61,8 +61,8 @@ end
 $$;
 
 -- Replaces all animals and orders with a seed, and removes idempotency keys, windows and bans. DELETE needs no other
--- privilege than a server has. TRUNCATE would need one more, would wait for all reads, and would empty the table for
--- transactions that began earlier, such as those of pg_dump.
+-- privilege than a server has. TRUNCATE would need one more, would wait for all reads, and would empty the table even
+-- for transactions with an earlier snapshot.
 create function pets.reset(store uuid, known int, ids bigint[], statuses smallint[], bodies text[], orders text[])
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- The tables of the schema pets, and the check of a connection. A server uses the tables only through functions.
+-- The tables of the schema pets, and the check of a connection. After its start, a server calls only functions.
 -- Each function has its own search_path, so that no function or operator of another schema replaces one of PostgreSQL.
--- All functions are VOLATILE, even those that only read: pgpool-II would send calls of STABLE ones to standby servers.
+-- All functions are VOLATILE, even those that only read: pgpool-II could send calls of STABLE ones to standby servers.
 
 do $$
 begin
@@ -31,14 +31,14 @@ values (
 );
 
 -- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it, byte for
--- byte. Its type is text, because a name can have \u0000 or half of a surrogate pair (docs/service.md, D14). The type
--- jsonb refuses such a text. The type json stores it, but then no field can be read, not even the id.
+-- byte. Its type is text, because a name can have \u0000. (Half of a surrogate pair is refused in requests, D14, but not
+-- in copies.) The type jsonb refuses both. The type json stores them, but then no field can be read, not even the id.
 create table pets.animals (
   id bigint primary key,
   status smallint not null check (status in (0, 1, 2)),
   body text not null
 );
--- With one index on (status, id), the planner reads all animals to find a few with a rare status.
+-- With one index on (status, id), the planner could read all animals to find a few with a rare status.
 create index animals_available on pets.animals (id) where status = 0;
 create index animals_pending on pets.animals (id) where status = 1;
 create index animals_sold on pets.animals (id) where status = 2;
@@ -71,13 +71,13 @@ create table pets.keys (
 -- epoch. Most of each page stays free, so that an update finds space on the page and needs no change of the index.
 create table pets.callers (
   caller bytea primary key check (octet_length(caller) = 32),
-  -- The ends of the UTC minute and day in which the last request was counted.
+  -- The ends of the UTC minute and day of the last request, and the requests that were counted in them.
   minute_end bigint not null default 0,
   minute_used bigint not null default 0,
   day_end bigint not null default 0,
   day_used bigint not null default 0,
-  -- The refused requests: the end of the window of the last one, the first one of that window, and those that count
-  -- toward a ban.
+  -- The refused requests: the end of the window of the last one, the time of the first one of that window, and the times
+  -- of those that count toward a ban.
   refused_window bigint not null default 0,
   first_refused bigint not null default 0,
   counted bigint[] not null default '{}',
