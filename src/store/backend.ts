@@ -117,7 +117,7 @@ export type StoredIdempotencyKey = Fingerprint & { at: number };
 /** Everything in a store except the counts of requests, at one point in time. */
 export type StoreContents = {
   report: StoreReport;
-  /** Salts the fingerprints of idempotency keys, in hexadecimal. */
+  /** The secret that salts the fingerprints of idempotency keys, in hexadecimal. */
   secret: string;
   /** The id of the next animal. It is higher than all ids in the store, and than those that a torn end may have had. */
   nextId: bigint;

@@ -3,7 +3,7 @@ import { StoreUnavailableError } from './errors.ts';
 export type BatchQueueOptions<Item, Result> = {
   /** Stores or reads all items in one call. Returns one result for each item, in the same order. */
   run(items: readonly Item[]): Promise<readonly Result[]>;
-  /** The maximum number of calls at a time. By default 1, because more calls would wait for the same locks. */
+  /** The maximum number of calls at a time. By default 1, because more calls would only wait for each other. */
   parallel?: number;
   /** The maximum number of waiting items that the next call gets; at least 1. By default 1,000. */
   maxNextItems?(waiting: readonly Item[]): number;

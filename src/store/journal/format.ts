@@ -128,7 +128,7 @@ const KEY = /\{"pet":(\d{1,4}),"key":"[0-9a-f]{32}","body":"[0-9a-f]{32}"\}/y;
 const RECORD_START = /"seq":(\d{1,15}),"at":(\d{1,15}),"(pets":\[|order":|lastId":)/y;
 const KEYS_START = '],"keys":[';
 
-/** Parses the line at the byte `start` of the file `path`. Callers have checked the checksum. @throws StoreError if it has another form */
+/** Parses the line at byte `start` of `path`, whose checksum is valid. @throws StoreError if it is not a record */
 export function parseRecord(line: Buffer, path: string, start: number): JournalRecord {
   // One character per byte, so that positions in the text are positions in the line.
   const text = line.toString('latin1');

@@ -11,7 +11,7 @@
 -- statement of the function sees what was committed before the statement, if the isolation level is READ COMMITTED.
 create function pets.create_animals(
   store uuid,
-  known int,
+  known_version int,
   statuses smallint[],
   bodies text[],
   fingerprints bytea[],
@@ -37,7 +37,7 @@ declare
   responses text[];
 begin
   perform from pets.meta where one for update;
-  perform pets.check_store(store, known);
+  perform pets.check_store(store, known_version);
   -- The response to a creation is sent when the transaction has committed, so the commit must be on the disk.
   perform set_config('synchronous_commit', 'on', true);
 
@@ -105,7 +105,7 @@ $$;
 -- more animals follow. A page ends after 1 MiB.
 create function pets.read_pages(
   store uuid,
-  known int,
+  known_version int,
   wanted smallint[],
   first_ids bigint[],
   max_counts int[]
@@ -126,7 +126,7 @@ declare
   length int;
   bytes int;
 begin
-  perform pets.check_store(store, known);
+  perform pets.check_store(store, known_version);
 
   for i in 1 .. cardinality(first_ids) loop
     n := i;

@@ -7,7 +7,7 @@
 -- counted below, begin a ban (0: none do), and `ban_for` how long it lasts. `at_ms` replaces the clock in tests.
 create function pets.take(
   store uuid,
-  known int,
+  known_version int,
   callers bytea[],
   counts int[],
   per_minute bigint[],
@@ -48,7 +48,7 @@ declare
   refusals_to_ban int;
   has_new_ban boolean := false;
 begin
-  perform pets.check_store(store, known);
+  perform pets.check_store(store, known_version);
 
   -- Rows are locked in one order, so that transactions never wait for each other in a circle. No row is ever removed.
   for n, id in
@@ -141,7 +141,7 @@ end
 $$;
 
 -- If a caller has a ban, ends it, and forgets the refused requests. The change is on the disk when the call returns.
-create function pets.lift_ban(store uuid, known int, id bytea) returns void
+create function pets.lift_ban(store uuid, known_version int, id bytea) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
 set plan_cache_mode = force_generic_plan
@@ -149,7 +149,7 @@ set enable_seqscan = off
 set lock_timeout = '1400ms'
 as $$
 begin
-  perform pets.check_store(store, known);
+  perform pets.check_store(store, known_version);
   update pets.callers
   set banned_until = 0, refused_window = 0, first_refused = 0, counted = '{}'
   where caller = id and banned_until > 0;

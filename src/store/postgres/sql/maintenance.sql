@@ -1,15 +1,15 @@
--- All other functions. `store` is the id of the store that the server has opened, and `known` the version of the schema
--- that the server knows. `seed` and `reset` are called in a transaction whose commit waits for the disk (database.ts).
+-- All other functions. `store` is the id of the store that the server has opened, and `known_version` the version of the
+-- schema that the server knows. `seed` and `reset` are called in a transaction whose commit waits for the disk.
 
 -- Waits for the same lock as every creation. If the disk was full, adds an animal, and undoes that.
-create function pets.check_writable(store uuid, known int, was_full boolean) returns void
+create function pets.check_writable(store uuid, known_version int, was_full boolean) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
 set lock_timeout = '1400ms'
 as $$
 begin
   perform from pets.meta where one for update;
-  perform pets.check_store(store, known);
+  perform pets.check_store(store, known_version);
   if not was_full then
     return;
   end if;
@@ -22,31 +22,31 @@ exception when sqlstate 'PETS2' then
 end
 $$;
 
-create function pets.count_animals(store uuid, known int) returns bigint
+create function pets.count_animals(store uuid, known_version int) returns bigint
 language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-  select pets.check_store(store, known);
+  select pets.check_store(store, known_version);
   select count(*) from pets.animals;
 $$;
 
-create function pets.list_orders(store uuid, known int) returns setof text
+create function pets.list_orders(store uuid, known_version int) returns setof text
 language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-  select pets.check_store(store, known);
+  select pets.check_store(store, known_version);
   select body from pets.orders order by position;
 $$;
 
 -- Adds animals with their ids and complete JSON texts, and orders. Returns false if the store is not empty or has issued ids.
-create function pets.seed(store uuid, known int, ids bigint[], statuses smallint[], bodies text[], orders text[])
+create function pets.seed(store uuid, known_version int, ids bigint[], statuses smallint[], bodies text[], orders text[])
 returns boolean
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
 as $$
 begin
   perform from pets.meta where one for update;
-  perform pets.check_store(store, known);
+  perform pets.check_store(store, known_version);
   if exists (select from pets.animals) or exists (select from pets.orders)
     or (select last_id from pets.meta where one) > 0
   then
@@ -63,7 +63,7 @@ $$;
 -- Replaces all animals and orders with a seed, and removes idempotency keys, windows and bans. DELETE needs no other
 -- privilege than a server has. TRUNCATE would need one more, would wait for all reads, and would empty the table even
 -- for transactions with an earlier snapshot.
-create function pets.reset(store uuid, known int, ids bigint[], statuses smallint[], bodies text[], orders text[])
+create function pets.reset(store uuid, known_version int, ids bigint[], statuses smallint[], bodies text[], orders text[])
 returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
@@ -71,12 +71,12 @@ as $$
 begin
   -- Creations wait for this lock until the reset is committed.
   perform from pets.meta where one for update;
-  perform pets.check_store(store, known);
+  perform pets.check_store(store, known_version);
   delete from pets.animals;
   delete from pets.orders;
   delete from pets.idempotency;
   update pets.meta set last_id = 0 where one;
-  perform pets.seed(store, known, ids, statuses, bodies, orders);
+  perform pets.seed(store, known_version, ids, statuses, bodies, orders);
   -- Locks the rows in the same order as pets.take, which also needs that they are never removed.
   perform from pets.callers order by caller for update;
   update pets.callers
@@ -86,22 +86,22 @@ end
 $$;
 
 -- How many callers are banned.
-create function pets.count_bans(store uuid, known int, at_ms bigint default null) returns bigint
+create function pets.count_bans(store uuid, known_version int, at_ms bigint default null) returns bigint
 language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-  select pets.check_store(store, known);
+  select pets.check_store(store, known_version);
   select count(*) from pets.callers
   where banned_until > coalesce(at_ms, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
 $$;
 
 -- All API keys, sorted by name. Times are in milliseconds since the epoch.
-create function pets.list_keys(store uuid, known int)
+create function pets.list_keys(store uuid, known_version int)
 returns table (name text, plan text, per_minute bigint, per_day bigint, sha256 text, created bigint)
 language sql
 set search_path = pg_catalog, pets, pg_temp
 as $$
-  select pets.check_store(store, known);
+  select pets.check_store(store, known_version);
   select k.name, k.plan, k.per_minute, k.per_day, encode(k.sha256, 'hex'),
     floor(extract(epoch from k.created) * 1000)::bigint
   from pets.keys k order by k.name collate "C";

@@ -87,7 +87,7 @@ create table pets.callers (
 -- Raises an error if the database server is a standby server (which may lag), if the database does not contain this
 -- store with this version of the schema, if a transaction that can write has another isolation level than READ
 -- COMMITTED, or if the role may not read the keys. pets serve also calls it on each new connection.
-create function pets.check_store(store uuid, known int) returns void
+create function pets.check_store(store uuid, known_version int) returns void
 language plpgsql
 set search_path = pg_catalog, pets, pg_temp
 as $$
@@ -108,7 +108,7 @@ begin
     raise exception 'the database does not contain the store % any more; it contains %', store, coalesce(found_id::text, 'no store')
       using errcode = 'PETS1', hint = 'restore that store, or start the server again to use the other one';
   end if;
-  if found_version is distinct from known then
+  if found_version is distinct from known_version then
     raise exception 'the schema pets belongs to another version of pets'
       using errcode = 'PETS1', hint = 'use the version of pets that created it';
   end if;
