@@ -31,7 +31,7 @@ import type { CommandContext } from '../program/command.ts';
  * the state of the row. `seq` also numbers imports. A new row or import gets a higher `seq` than all others in the ledger, so
  * `seq` shows what happened first. Times do not, because clocks can be set back.
  *
- *   import    an import begins, continues or ends, or another import that has equal rows ends
+ *   import    an import begins, continues or ends, or a file with rows of it is imported later
  *   sent      synced before the first request: the row may have been added. Written again to record why that stays unknown
  *   added     the service added the animal, which the event contains with its id
  *   notAdded  the request had no effect, or the inventory shows that the row was not added. The row counts as never sent
@@ -48,14 +48,14 @@ const LedgerHeader = z.object({
   version: z.literal(2, 'must be 2'),
   /** The base URL of the service. */
   service: z.string(),
-  /** The latest `at` in the ledger when this line was written. In the future if the clock was set back since then. */
+  /** The latest `at` when this line was written; in a new ledger, its creation. In the future if the clock was set back. */
   at: IsoTime,
 });
 
 const ImportEvent = z.object({
   kind: z.literal('import'),
   seq: positive,
-  /** The last time that the import began or continued, or that another import with equal rows ended before this one. */
+  /** When the import last began or continued, or when a file with rows of it was last imported before it ended. */
   at: IsoTime,
   /** The real path of the file; missing if the rows came from a pipe. */
   file: z.optional(z.string()),
@@ -64,7 +64,7 @@ const ImportEvent = z.object({
   digest: z.string(),
   /** Set if the import adds known rows again: the `seq` of the imports that had not ended, whose rows are not added again. */
   except: z.optional(z.array(positive)),
-  /** When the import ended, or when another import with equal rows last ended after it; null until the import ends. */
+  /** When the import ended, or when a file with rows of it was last imported after that; null until the import ends. */
   finishedAt: z.nullable(IsoTime),
 });
 export type Import = z.infer<typeof ImportEvent>;
@@ -80,7 +80,7 @@ const SentRow = z.object({
   /** The time of the first request that may have added the row, and the hash of its API key. `whyNotRepeatable` uses both. */
   at: IsoTime,
   apiKeyHash: Sha256,
-  /** Why the outcome is unknown; missing if an error, Ctrl-C or a kill ended the run while the row was sent. */
+  /** Why the outcome is unknown; missing if an error, Ctrl-C or a kill ended the run while the row was being sent. */
   message: z.optional(z.string()),
   /** Set if a comparison with the inventory found animals that this row may have added: their ids, at most 20. */
   candidates: z.optional(z.array(ReceivedPet.shape.id)),

@@ -17,7 +17,7 @@ import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
-/** The typed command with `option` as its choice, by default without `--add-again`. `… |` stands for the writer of the pipe. */
+/** The typed command with `option` as its choice, or else without `--add-again`. Starts with `… |` if it reads a pipe. */
 export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
   const dropped = ['--add-again', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
@@ -203,7 +203,7 @@ export function announceKnownRows({ input, context, choice }: ImportTask, plan: 
   else console.notice(text);
 }
 
-/** Prints the rows that an import would send. A table on a terminal has only the first ones, to check the columns. */
+/** Prints the rows that an import would send or settle. A table on a terminal has only the first, to check the columns. */
 export function writePreview(
   { context: { console }, input: { rows, unit } }: ImportTask,
   pending: readonly number[],

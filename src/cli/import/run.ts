@@ -60,7 +60,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
   }
 }
 
-/** Leaves out rows with an id, because their animals exist already. @throws CliError if there are such rows, but no choice */
+/** Leaves out rows with an id, whose animals may exist already. @throws CliError if there are such rows, but no choice */
 function leaveOutRowsWithId(task: ImportTask): void {
   const { input, choice, context } = task;
   const rows = input.rows.filter(({ id }) => id === undefined);

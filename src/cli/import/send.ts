@@ -134,8 +134,8 @@ async function sendRows(
   }
   /**
    * One if the service does not support idempotency keys, because a crash leaves the outcome of each row in flight unknown.
-   * One also if the rate limit is not known or a request had no effect, as after a 429: parallel requests could get a 429 that
-   * single ones would not get. Otherwise up to half of the remaining requests, because retries and other processes need some.
+   * One also if the rate limit is not known, or if a refusal concerned more than one row, such as a 429: parallel requests
+   * could get a 429 that single ones would not. Otherwise half of the remaining requests, because retries need some too.
    */
   const maxInFlight = () => {
     if (!client.supportsIdempotency() || rateLimit === undefined || wasRefused) return 1;

@@ -13,8 +13,8 @@ const CHECK =
   'to check the service, the key and the requests left: pets profiles --check; in a script: pets list --limit 1 --quiet, and its exit code';
 
 /**
- * What to do instead, by words that people type instead of a command or after one. Options have the command before them if
- * the sentence is only about that command.
+ * The hints for words that people type instead of a command or after one. Options have the command before them if the hint
+ * is only about that command.
  */
 const WORDS: Readonly<Record<string, string>> = {
   'delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo, reserve': CANNOT_CHANGE,

@@ -146,7 +146,7 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
-/** The error for an address that cannot be used. If the port is in use, it names a server that runs with the same store. */
+/** The error for an address that cannot be used. If the port is in use, the error names a server of the same store. */
 export async function cannotListenError(
   address: string,
   error: unknown,
