@@ -153,7 +153,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
       (client, signal) =>
         carryOut({
           ...{ plan, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
-          showStatus: console.status,
+          showStatus: console.showStatus,
           notice: console.notice,
           wait(milliseconds) {
             const until = clock.now() + milliseconds;
@@ -163,7 +163,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
         }),
       { showWait: bar.showWait },
     );
-    console.status(undefined);
+    console.showStatus(undefined);
   } catch (error) {
     const resume = `to continue: ${commandToRepeat(context)}`;
     console.notice(`${totalsText(plan)}; ${resume}`);
@@ -202,7 +202,7 @@ function createProgressBar(
   }
   const text = () => [`${done}/${rows}`, reason, speedText()].filter(Boolean).join('; ');
   /** Draws, for example, `[###-------------] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`. */
-  const draw = () => console.status(`${drawBar(done, rows)} ${text()}`);
+  const draw = () => console.showStatus(`${drawBar(done, rows)} ${text()}`);
   return {
     advance(): void {
       done++;

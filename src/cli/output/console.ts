@@ -59,7 +59,7 @@ export function createConsole(
   const errorColors = colorsFor(stderr, env, color);
   const isErrorTerminal = stderr.isTTY === true;
   const isTerminal = output === undefined && stdout.isTTY === true;
-  /** Whether `status` prints anything: without `--json` and `--quiet`, on a terminal that can erase a line. */
+  /** Whether `showStatus` prints anything: without `--json` and `--quiet`, on a terminal that can erase a line. */
   const hasStatus = isErrorTerminal && !json && !quiet && env['TERM'] !== 'dumb';
   /** Functions that mask a secret such as an API key, by that secret. */
   const secretMasks = new Map<string, (text: string) => string>();
@@ -70,7 +70,7 @@ export function createConsole(
   let formatLocal: ((instant: number) => string) | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
-  function status(text: string | undefined): void {
+  function showStatus(text: string | undefined): void {
     if (!hasStatus || (text === undefined && !isStatusShown)) return;
     // Keep room for the ^C that the terminal echoes: of a line that wraps, only the last part could be erased.
     const columns = (stderr.columns || DEFAULT_COLUMNS) - 3;
@@ -80,7 +80,7 @@ export function createConsole(
 
   /** Prints an event on stderr: the object with `--json`, otherwise the text. */
   function event(value: Record<string, unknown>, text: string): void {
-    status(undefined);
+    showStatus(undefined);
     const redactString = (literal: string) => JSON.stringify(redactAll(JSON.parse(literal)));
     const line = json
       ? sanitizeJson(stringifyJson(value).replace(JSON_STRING, redactString))
@@ -108,7 +108,7 @@ export function createConsole(
 
   /** Writes text to stdout, or keeps it for `--output`. A signal ends the wait for a slow reader of data. @throws CliError */
   async function write(text: string): Promise<void> {
-    status(undefined);
+    showStatus(undefined);
     if (output) return output.write(text);
     let stopHandling = () => {};
     await new Promise<void>((resolve, reject) => {
@@ -163,7 +163,7 @@ export function createConsole(
     redact: (secret: string) => secretMasks.set(secret, createRedactor(secret)),
     redactAll,
     hasStatus,
-    status,
+    showStatus,
     notice,
     event,
   };

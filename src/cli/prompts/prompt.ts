@@ -32,7 +32,7 @@ export async function ask<Word extends string>(
   words: readonly Word[],
 ): Promise<Word> {
   const { console } = context;
-  console.status(undefined);
+  console.showStatus(undefined);
   const wordOf = (line: string) => words.find((word) => word.startsWith(line.trim().toLowerCase()));
   const prompt = `${sanitizeForTerminal(console.redactAll(question))} [${words.join('/')}] `;
   const validate = (line: string) => (wordOf(line) === undefined ? `type ${words.join(' or ')}` : undefined);
