@@ -124,7 +124,7 @@ async function runCommand(
     await console.finish();
     return exitCode ?? exitCodes.ok;
   } finally {
-    console.status(undefined);
+    console.showStatus(undefined);
   }
 }
 

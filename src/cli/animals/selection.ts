@@ -121,7 +121,7 @@ export type ReadingOptions = {
   enough: number;
   onResults(pets: readonly ReceivedPet[]): Promise<void> | void;
   /** Shows on the status line of a terminal how much was read. */
-  showStatus: Console['status'];
+  showStatus: Console['showStatus'];
 };
 
 /** Reads pages and passes on the animals that meet the conditions. @throws the errors of `listPages` and `onResults` */

@@ -108,7 +108,7 @@ async function askCategory(context: CommandContext, connection: Connection, anim
       names.set(category, [...(names.get(category) ?? []), name]);
     }
   };
-  const options = { enough: pageSize.max, onResults, showStatus: console.status };
+  const options = { enough: pageSize.max, onResults, showStatus: console.showStatus };
   await withClient(context, connection, (client) => readPages(client, {}, options));
   for (const [category, some] of names) console.notice(`category ${category}: ${listNames(some, 4)}`);
   const question = `Number of the category of ${sanitizeForTerminal(animal)}`;

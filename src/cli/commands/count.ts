@@ -66,7 +66,7 @@ export const countCommand: Command<Options> = {
       }
     };
     const connection = connectionFor(context);
-    const options = { enough: Number.POSITIVE_INFINITY, onResults, showStatus: context.console.status };
+    const options = { enough: Number.POSITIVE_INFINITY, onResults, showStatus: context.console.showStatus };
     const reading = await withClient(context, connection, (client) => readPages(client, selection, options));
     // Sorted by the first field, then by the second one. Counts of animals without a field come last.
     const sorted = fields.reduceRight<readonly Count[]>(

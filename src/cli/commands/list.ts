@@ -78,7 +78,7 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   const options = {
     enough: sort === undefined ? enough : Number.POSITIVE_INFINITY,
     onResults: (pets: readonly ReceivedPet[]) => (isKept ? void kept.push(...pets) : printer.write(pets)),
-    showStatus: console.status,
+    showStatus: console.showStatus,
   };
   const reading = await withClient(context, connection, (client) => readPages(client, selection, options));
   const missing = columns.filter((field) => kept.every((pet) => fieldAt(pet, field) === undefined));

@@ -79,12 +79,12 @@ const copy: Command<{ from: string; to: string }> = {
     const copying = copyStore(source, target, {
       signal: interrupt.signal,
       onProgress(done, total) {
-        console.status(`copied ${done} of ${formatCount(total, 'animal')}`);
+        console.showStatus(`copied ${done} of ${formatCount(total, 'animal')}`);
       },
     });
     const reports = await copying.catch(replaceHints({ in_use: COPY_IN_USE })).finally(() => {
       unsubscribe();
-      console.status(undefined);
+      console.showStatus(undefined);
     });
     await printReport(target.place, reports.copy, context);
     if (reports.source.tornEnd) {

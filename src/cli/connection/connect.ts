@@ -85,7 +85,7 @@ export function reportTarget(
 }
 
 type ClientSettings = {
-  /** Shows a line of a countdown during a wait; undefined removes it. The default is `console.status`. */
+  /** Shows a line of a countdown during a wait; undefined removes it. The default is `console.showStatus`. */
   showWait?: (line: string | undefined) => void;
   /** Sends each request only once, and never waits before a request. */
   once?: boolean;
@@ -102,7 +102,7 @@ export async function withClient<Result>(
   context: CommandContext,
   connection: Connection,
   work: (client: Client, signal: AbortSignal) => Promise<Result>,
-  { showWait = context.console.status, once = false }: ClientSettings = {},
+  { showWait = context.console.showStatus, once = false }: ClientSettings = {},
 ): Promise<Result> {
   const { globals, random, clock, uptime, env, platform, console } = context;
   const canWait = globals.retry && !once;

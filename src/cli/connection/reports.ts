@@ -30,7 +30,7 @@ export async function wait(
   { console, clock, sleep, uptime, globals }: CommandContext,
   { reason, milliseconds, until, status }: Wait,
   signal: AbortSignal,
-  show: (line: string | undefined) => void = console.status,
+  show: (line: string | undefined) => void = console.showStatus,
 ): Promise<void> {
   const end = formatTime(until, clock.now(), console.timeZone());
   const cause = `${CAUSES[reason] ?? reason}${status === undefined ? '' : ` ${status}`}`;

@@ -24,20 +24,20 @@ import { stateDirectory } from '../profiles/paths.ts';
 import type { CommandContext } from '../program/command.ts';
 
 /*
- * `pets import` keeps one ledger for each service: a file of JSON lines with every row that was sent. plan.ts decides from
- * it what an import does.
+ * `pets import` keeps one ledger for each service: a file of JSON lines with the rows that it has sent. plan.ts decides from
+ * it what an import does. After 30 days, rows are forgotten (`forgetOldRows`).
  *
- * A row is known by what it says: by the hash of its animal. Each of several equal rows has its own `seq`, and the last
- * event with a `seq` is the state of the row. `seq` also numbers imports. It only grows, and shows what happened first;
- * times do not, because clocks can be set back.
+ * A row is known by the hash of its animal. Each of several equal rows has its own `seq`, and the last event with a `seq` is
+ * the state of the row. `seq` also numbers imports. A new row or import gets a higher `seq` than all others in the ledger, so
+ * `seq` shows what happened first. Times do not, because clocks can be set back.
  *
- *   import    an import begins, continues, or ends
- *   sent      synced before the first request: the row may have been added. Written again if the outcome stays unknown
+ *   import    an import begins, continues or ends, or a file with rows of it is imported later
+ *   sent      synced before the first request: the row may have been added. Written again to record why that stays unknown
  *   added     the service added the animal, which the event contains with its id
- *   notAdded  the request had no effect, or the inventory shows that the row was not added. It counts as never sent
+ *   notAdded  the request had no effect, or the inventory shows that the row was not added. The row counts as never sent
  *
- * A line is an array of the events that are synced together, before the next line is written. So only the last line can be
- * torn, and is then ignored: if it contained the `sent` of a row, the row was not sent.
+ * After the header, each line is an array of events, and is synced before the next line is appended. So only the last line
+ * can be torn, and is then ignored: if it contained the `sent` of a row, the row was not sent.
  */
 
 const nonNegative = z.int().check(z.nonnegative());
@@ -48,28 +48,28 @@ const LedgerHeader = z.object({
   version: z.literal(2, 'must be 2'),
   /** The base URL of the service. */
   service: z.string(),
-  /** The time of the latest event when this line was written. In the future if the clock was set back since then. */
+  /** The latest `at` when this line was written; in a new ledger, its creation. In the future if the clock was set back. */
   at: IsoTime,
 });
 
 const ImportEvent = z.object({
   kind: z.literal('import'),
   seq: positive,
-  /** When the import was last begun or continued. */
+  /** When the import last began or continued, or when a file with rows of it was last imported before it ended. */
   at: IsoTime,
   /** The real path of the file; missing if the rows came from a pipe. */
   file: z.optional(z.string()),
-  /** The number of rows of the file, and what `digestOf` returns for them. */
+  /** The number of rows (with --skip-added, only those without an id), and what `digestOf` returns for their hashes. */
   rows: nonNegative,
   digest: z.string(),
-  /** Set if the import adds known rows again, except those of these imports, which had not finished. */
+  /** Set if the import adds known rows again: the `seq` of the imports that had not ended, whose rows are not added again. */
   except: z.optional(z.array(positive)),
-  /** When every row had a result; null until then. */
+  /** When the import ended, or when a file with rows of it was last imported after that; null until the import ends. */
   finishedAt: z.nullable(IsoTime),
 });
 export type Import = z.infer<typeof ImportEvent>;
 
-/** `seq` identifies the row, `import` is the `seq` of its import, and `line` where it was in the file. */
+/** `seq` identifies the row, `import` is the `seq` of its import, and `line` is that of `PetRow` in the file. */
 const row = { seq: positive, import: positive, line: nonNegative, hash: z.string() };
 
 const SentRow = z.object({
@@ -77,14 +77,14 @@ const SentRow = z.object({
   ...row,
   name: z.string(),
   idempotencyKey: z.string(),
-  /** The time of the first request, and the hash of its API key. Both decide whether the request may be repeated. */
+  /** The time of the first request that may have added the row, and the hash of its API key. `whyNotRepeatable` uses both. */
   at: IsoTime,
   apiKeyHash: Sha256,
-  /** Why the outcome is unknown; missing if the run ended with this request, by an error, Ctrl-C or a kill. */
+  /** Why the outcome is unknown; missing if an error, Ctrl-C or a kill ended the run while the row was being sent. */
   message: z.optional(z.string()),
   /** Set if a comparison with the inventory found animals that this row may have added: their ids, at most 20. */
   candidates: z.optional(z.array(ReceivedPet.shape.id)),
-  /** Set if the service responded with 2xx, but not with the animal. The row is never sent again. */
+  /** Set if the service responded with 2xx, but did not confirm that it added the animal. This row is never sent again. */
   isAnswered: z.optional(z.literal(true)),
 });
 export type SentRow = z.infer<typeof SentRow>;
@@ -104,7 +104,7 @@ export type LedgerEvent = z.infer<typeof LedgerEvent>;
 const LedgerLine = z.array(LedgerEvent);
 
 export type Ledger = z.infer<typeof LedgerHeader> & {
-  /** The highest `seq`. */
+  /** The highest `seq` used so far. */
   seq: number;
   /** By their `seq`, in the order in which they first began. */
   imports: Map<number, Import>;
@@ -120,7 +120,7 @@ export function applyEvent(ledger: Ledger, event: LedgerEvent): void {
   else ledger.rows.set(event.seq, event);
 }
 
-/** The time for an event: now, or that of the latest event if the clock was set back, so that no row is forgotten early. */
+/** The time for an `import` event: now, or the ledger's `at` if the clock was set back, so that no row is forgotten early. */
 export function nextTime({ at }: Ledger, now: number): string {
   const present = new Date(now).toISOString();
   return present > at ? present : at;
@@ -128,7 +128,7 @@ export function nextTime({ at }: Ledger, now: number): string {
 
 const REMEMBERED_MS = 30 * 86_400_000;
 
-/** Drops the rows of imports that were last used more than 30 days ago, except rows that may have been added. */
+/** Drops imports last used more than 30 days ago, and their rows. Keeps rows that may have been added, and their imports. */
 export function forgetOldRows({ imports, rows }: Ledger, now: number): void {
   const isOld = ({ at, finishedAt }: Import) => Date.parse(finishedAt ?? at) < now - REMEMBERED_MS;
   const old = new Set([...imports.values()].filter(isOld).map(({ seq }) => seq));
@@ -169,21 +169,21 @@ export type LedgerEnvironment = {
   lockDirectory?: typeof acquireDirectoryLock;
 };
 
-/** The ledger of a service. It is never in a temporary directory: without it, the rows would be added again. */
+/** The ledger of a service. It never falls back to a temporary directory: if it were lost, its rows would be added again. */
 export function ledgerFor(context: CommandContext, service: string): LedgerEnvironment {
   const id = hash('sha256', serviceOf(service)).slice(0, 32);
   const directory = join(stateDirectory(context), 'imports', id);
   return { directory, service, files: realFileSystem, now: context.clock.now };
 }
 
-/** The user may choose another state directory only in this case: its ledger would not know the rows of earlier imports. */
+/** The hint names a condition, because a ledger in another state directory does not know the rows of earlier imports. */
 const ELSEWHERE =
   'if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
 const DIRECTORY_HINT = `check its owner, which sudo may have changed, and the free disk space; ${ELSEWHERE}`;
 
 /**
- * Reads the ledger of a service, without locking it. If there is no file, the ledger is empty.
+ * Reads the ledger of a service without locking it, and forgets old rows. If there is no file, the ledger is empty.
  *
  * @throws CliError if the ledger cannot be read, is damaged, or was written by another version
  */
@@ -233,7 +233,7 @@ const damagedError = (path: string, line: number, why: string): CliError =>
 /**
  * Locks and opens the ledger of a service, and creates it if it is missing.
  *
- * @throws CliError if another process is importing, or if the file is damaged or not writable
+ * @throws CliError if another process uses the ledger, or if the ledger is damaged, or cannot be locked, read or written
  */
 export async function openLedger(environment: LedgerEnvironment): Promise<LedgerFile> {
   const { files, directory, lockDirectory = acquireDirectoryLock } = environment;
@@ -268,7 +268,7 @@ function* encodeLedger({ imports, rows, seq: _, ...header }: Ledger): Generator<
 const encodeLine = (events: readonly LedgerEvent[]): Buffer =>
   Buffer.from(`[${events.map(encodeEvent).join()}]\n`);
 
-/** Only ids need `stringifyJson`, which keeps every digit. JSON.stringify takes less time for the many other events. */
+/** Ids and categories need `stringifyJson`, which keeps every digit. JSON.stringify takes less time for the many sent rows. */
 const encodeEvent = (event: LedgerEvent): string =>
   event.kind === 'sent' && !event.candidates ? JSON.stringify(event) : stringifyJson(event);
 
@@ -302,8 +302,8 @@ async function openForAppending(
     /** Everything that is recorded, including what is not synced yet. */
     ledger,
     /**
-     * Applies events, and writes and syncs them in the order of the calls. After each sync, the events that arrived during
-     * it are written as one line. After a failure, all later calls fail. @throws CliError
+     * Applies events at once, and resolves when they are written and synced, in the order of the calls. After each sync, the
+     * events that arrived during it are written as one line. After a failure, all later calls fail. @throws CliError
      */
     append(...events: LedgerEvent[]): Promise<void> {
       // After an event could not be written, no later event may be written, so `last` stays rejected.

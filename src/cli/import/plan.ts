@@ -10,38 +10,38 @@ import {
 } from './ledger.ts';
 
 /*
- * What an import does with the rows of a file, which the ledger may know. In the order of the help:
- *
+ * What an import does with the rows of a file, some of which the ledger may know:
  * 1. Known rows that may have been added are settled first (send.ts).
- * 2. The same rows as in an earlier import, in any order: that import continues with the rows that it has not added. A
- *    finished one does not continue with `--add-again`. If all rows are known, there is nothing to do. The rest of an
- *    import that did not finish is sent too, without a question.
- * 3. Another version of an earlier file: the user chooses whether known rows are skipped or added again. Rows of an import
- *    that did not finish are never added again.
- * 4. Any other file is a delivery of its own: all rows are sent, and a note names the known ones.
+ * 2. The same rows as in an earlier import, in any order: that import continues with the rows that it has not added. With
+ *    `--add-again`, only an unfinished import continues.
+ * 3. A file whose rows are all known, or whose known rows are all unsettled rows of unfinished imports: the other rows are
+ *    sent without a question. `--add-again` also sends the known rows, except those of unfinished imports.
+ * 4. Another version of an earlier file: the user chooses whether known rows are skipped or added again. Rows of unfinished
+ *    imports are not added again.
+ * 5. Any other file: all rows are sent (with `--skip-added` only new ones), and a note names the known ones.
  *
  * Rows are compared as multisets: two equal rows are two animals.
  */
 
-/** How the user wants known rows to be handled. */
+/** How the user wants known rows to be handled; undefined if the user has not chosen. */
 export type Choice = 'skip-added' | 'add-again' | undefined;
 
 /** Rows of the ledger by the position of the equal row in the file. */
 export type RowsByPosition = ReadonlyMap<number, LedgerRow>;
 
-/** What a run does, and what it has done so far. Positions are those of rows in the file. */
+/** What a run does, and what it has done so far. A position is an index of `rows`. */
 export type Plan = {
   ledger: Ledger;
   /** The import to begin or to continue. */
   current: Import;
   rows: readonly PetRow[];
-  /** The rows that are not sent, or only to settle them, as they were when the plan was made. */
+  /** The ledger's rows that the plan does not repeat: when the plan was made, they were added, or may have been added. */
   known: RowsByPosition;
   /** The rows that are sent, although the ledger knows equal rows. */
   repeated: RowsByPosition;
-  /** Whether the user must choose first: the file is another version of an earlier one. Then, `known` has all known rows. */
+  /** If true, the user must choose before any row is sent, and `known` has all rows that the ledger knows. */
   mustAsk: boolean;
-  /** The `seq` of each row that was sent, now or before. */
+  /** The `seq` of each row in the ledger, by position; undefined until a new or repeated row is sent. */
   seqs: (number | undefined)[];
   /** Why the service rejected rows in this run, by position. */
   rejected: Map<number, { code: string; message: string; status: number }>;
@@ -56,7 +56,7 @@ export function openRowAt(plan: Plan, position: number): SentRow | undefined {
   return row?.kind === 'sent' ? row : undefined;
 }
 
-/** The positions of the rows to send: those never sent, and those that may have to be sent again. */
+/** The positions of the rows to send, and of those to settle: they may have been added, but no 2xx response arrived. */
 export const pendingOf = (plan: Plan): number[] =>
   [...plan.rows.keys()].filter((position) => {
     const row = ledgerRowAt(plan, position);
@@ -89,7 +89,7 @@ export function planImport(
   const current: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
   const all = findKnown(hashes, ledger, current);
   const unfinished = imports.filter(({ finishedAt }) => finishedAt === null).map(({ seq }) => seq);
-  // The rest of an import that did not finish: its first row may have been added, and has to be settled.
+  // Whether no row is known, or only rows of unfinished imports that may have been added, and are settled first.
   const isRest = [...all.values()].every((row) => row.kind === 'sent' && unfinished.includes(row.import));
   const isPart = !isRest && all.size < rows.length;
   const mustAsk = choice === undefined && isPart && isVersionOfEarlierFile(hashes, file, ledger, all);
@@ -101,8 +101,8 @@ export function planImport(
 }
 
 /**
- * Whether a file is probably another version of an earlier one: it has the same path, half of its rows are known, it has
- * all rows that an import has sent, or it has rows of an import that did not finish.
+ * Whether a file is probably another version of an earlier one: at least half of its rows are known, it has the path of an
+ * earlier file, it has rows of an unfinished import, or it has all rows that the ledger knows of an import.
  */
 function isVersionOfEarlierFile(
   hashes: readonly string[],

@@ -17,7 +17,7 @@ import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
 
-/** The command line that the user typed, with `option` instead of its own choice. `…` stands for what writes to its pipe. */
+/** The typed command with `option` as its choice, or else without `--add-again`. Starts with `… |` if it reads a pipe. */
 export function commandToRepeat({ argv, platform }: CommandContext, option?: string): string {
   const dropped = ['--add-again', ...(option ? ['--skip-added'] : [])];
   // What follows `--` is no option, but may look like one.
@@ -27,7 +27,7 @@ export function commandToRepeat({ argv, platform }: CommandContext, option?: str
   return argv.includes('-') ? `… | ${command}` : command;
 }
 
-/** A terminal lists at most this many rows. */
+/** A table on a terminal has at most this many rows. */
 const ROWS_SHOWN = 100;
 /** The maximum number of new rows that are named if the user must choose. */
 const NEW_ROWS_NAMED = 10;
@@ -57,12 +57,12 @@ function resultAt(plan: Plan, position: number): Result {
   return { line, result: 'unknown', pet, error: unknown, idempotencyKey, ...(candidates && { candidates }) };
 }
 
-/** Writes the results of all rows. A terminal shows at most `ROWS_SHOWN`: of a longer file, rows that were not added. */
+/** Writes the result of each row. For more than `ROWS_SHOWN` rows, a table on a terminal has only rows that were not added. */
 export async function writeResults(
   { context: { console }, input: { rows, unit } }: ImportTask,
   plan: Plan,
 ): Promise<void> {
-  // Positions in the file instead of results, which would take hundreds of megabytes for a million rows.
+  // Keep the positions of rows instead of their results, which would take about 100 MB for a million rows.
   const positions = [...rows.keys()];
   const resultOf = (position: number) => resultAt(plan, position);
   const notAdded = positions.filter((position) => resultOf(position).result !== 'added');
@@ -131,7 +131,7 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
 
 const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
 
-/** How many rows may have been added, at the end of a text; empty if none. */
+/** The end of a text: how many rows may have been added. Empty if none. */
 function openText(plan: Plan): string {
   const { sent } = countRows(plan);
   return sent === 0 ? '' : `; ${sent} may have been added`;
@@ -184,7 +184,7 @@ function listRows({ rows, unit }: PetFile, positions: readonly number[], most?: 
   return listNames(names, most);
 }
 
-/** Reports whether an earlier import continues, which rows were sent before, and which of them are added again unasked. */
+/** Reports if an earlier import continues, how many rows were sent before, and which ones are added again by default. */
 export function announceKnownRows({ input, context, choice }: ImportTask, plan: Plan): void {
   const { console } = context;
   const { known, repeated } = plan;
@@ -203,7 +203,7 @@ export function announceKnownRows({ input, context, choice }: ImportTask, plan: 
   else console.notice(text);
 }
 
-/** Prints the rows that an import would send; a terminal only shows the first ones, so that the user can check the columns. */
+/** Prints the rows that an import would send or settle. A table on a terminal has only the first, to check the columns. */
 export function writePreview(
   { context: { console }, input: { rows, unit } }: ImportTask,
   pending: readonly number[],

@@ -32,7 +32,7 @@ export type ImportRequest = {
   addAgain?: boolean;
   skipAdded?: boolean;
   output?: string;
-  /** Does not ask before rows are sent to profile prod. */
+  /** Never asks: sends rows to profile prod without a confirmation, and fails if the user must choose. */
   yes?: boolean;
 };
 
@@ -60,7 +60,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
   }
 }
 
-/** Leaves out rows with an id, because adding an animal that exists would make another one. @throws CliError without a choice */
+/** Leaves out rows with an id, whose animals may exist already. @throws CliError if there are such rows, but no choice */
 function leaveOutRowsWithId(task: ImportTask): void {
   const { input, choice, context } = task;
   const rows = input.rows.filter(({ id }) => id === undefined);
@@ -79,7 +79,7 @@ const planFor = ({ input, context }: ImportTask, ledger: Ledger, choice: Choice)
 const mustChooseError = (task: ImportTask, plan: Plan): CliError =>
   stopError(task, fileVersionText(task, plan), { few: 'new rows', all: 'every row again' });
 
-/** Prints the rows that would be sent. @throws CliError if the import would ask */
+/** Prints the rows that an import would send or settle. @throws CliError if the user must choose, or if a write fails */
 async function previewRows(task: ImportTask, ledger: Ledger): Promise<number> {
   const { input, context, connection, choice } = task;
   const plan = planFor(task, ledger, choice);
@@ -96,7 +96,7 @@ async function previewRows(task: ImportTask, ledger: Ledger): Promise<number> {
   return exitCodes.ok;
 }
 
-/** Sends the rows that may be sent, and reports the result of each row. */
+/** Asks the user if necessary, sends the rows that may be sent, and reports the result of each row. */
 async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Promise<number> {
   const { context, connection } = task;
   let plan = planFor(task, file.ledger, task.choice);
@@ -127,7 +127,7 @@ async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Pro
   return reportResults(task, plan, pending.length === 0);
 }
 
-/** Asks at a terminal what to do with the known rows. @throws CliError if the answer is to stop */
+/** Asks at a terminal what to do with the known rows. @throws CliError if the answer is `stop`, InterruptedError */
 async function askForChoice(task: ImportTask, plan: Plan): Promise<Choice> {
   const { context, connection } = task;
   const stays = `animals added at ${targetLabel(connection)} cannot be removed`;
@@ -153,7 +153,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
       (client, signal) =>
         carryOut({
           ...{ plan, file, client, clock, apiKey: connection.key, timeout: globals.timeout * 1_000 },
-          showStatus: console.status,
+          showStatus: console.showStatus,
           notice: console.notice,
           wait(milliseconds) {
             const until = clock.now() + milliseconds;
@@ -163,7 +163,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
         }),
       { showWait: bar.showWait },
     );
-    console.status(undefined);
+    console.showStatus(undefined);
   } catch (error) {
     const resume = `to continue: ${commandToRepeat(context)}`;
     console.notice(`${totalsText(plan)}; ${resume}`);
@@ -201,8 +201,8 @@ function createProgressBar(
     return `${Math.round(rate)} rows/min, ${formatDuration(((rows - done) / rate) * MINUTE_MS)} left`;
   }
   const text = () => [`${done}/${rows}`, reason, speedText()].filter(Boolean).join('; ');
-  /** Draws `[####----] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`. */
-  const draw = () => console.status(`${drawBar(done, rows)} ${text()}`);
+  /** Draws, for example, `[###-------------] 120/500; waiting 12 s …; 58 rows/min, 6 min 33 s left`. */
+  const draw = () => console.showStatus(`${drawBar(done, rows)} ${text()}`);
   return {
     advance(): void {
       done++;

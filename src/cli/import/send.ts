@@ -33,18 +33,18 @@ export type Run = {
   /** The timeout of a request in milliseconds. */
   timeout: number;
   notice(text: string): void;
-  /** Waits until the service can no longer add animals for earlier requests. */
+  /** Waits this long, because the service may still receive requests of an earlier run. */
   wait(milliseconds: number): Promise<void>;
-  /** Called after each row that has a result. */
+  /** Called for each row when it was added or rejected, or when the run stops trying because the outcome stays unknown. */
   onResult(): void;
 };
 
 /**
- * Carries out a plan. Records its beginning first, so that the next run can continue. Compares the rows that may have been
- * added and cannot be repeated with the inventory. Then sends the rows that can be repeated with their idempotency keys,
+ * Carries out a plan. Records its beginning first, so that the next run can continue. Compares with the inventory the rows
+ * that may have been added and cannot be repeated. Then sends the rows that can be repeated with their idempotency keys,
  * and all rows that were certainly not added.
  *
- * @throws ClientError and CliError as `sendRows` and `compareWithInventory`
+ * @throws the errors of `sendRows` and `compareWithInventory`
  */
 export async function carryOut(run: Run): Promise<void> {
   const { plan, file, client, clock } = run;
@@ -58,7 +58,7 @@ export async function carryOut(run: Run): Promise<void> {
   const mayRepeat = (position: number) => !whyNotRepeatable(openRowAt(plan, position) as SentRow, run);
   const repeated = new Set(open.filter(mayRepeat));
   const compared = open.filter((position) => !repeated.has(position));
-  // This drops from the ledger the rows that were not added, so they are sent below. The others stay unknown.
+  // `compareWithInventory` drops the rows that were not added from the ledger, so they are sent below.
   if (compared.length > 0) await compareWithInventory(compared, run);
   for (const _ of compared.filter(isOpen)) run.onResult();
   const positions = [...repeated, ...pending.filter((position) => !isOpen(position))];
@@ -67,9 +67,9 @@ export async function carryOut(run: Run): Promise<void> {
 }
 
 /**
- * Records that every row of the import has a result. Other imports with rows of this file are remembered for another 30
- * days, so that a file that is imported every night is never added again. Those that did not finish end too, if this file
- * replaced their file, or has all rows that they have sent. @throws CliError if the ledger cannot be written
+ * Records that the import has ended. Other imports with rows of this file are remembered for another 30 days, so that a row
+ * stays known if it is imported every night. If this import has begun, the unfinished ones among those imports end too if
+ * their file had the same path, or if the ledger has no other rows of them. @throws CliError if the ledger cannot be written
  */
 export async function finishImport(
   { ledger, current, known, repeated }: Plan,
@@ -104,7 +104,7 @@ const MAX_IN_FLIGHT = 16;
  * Sends rows in this order, several at once if that is safe. After a failure that does not concern a single row, sends no
  * more rows, and waits for those in flight. `reported` is the rate limit in the latest response.
  *
- * @throws ClientError if a failure does not concern a single row, and CliError if the ledger cannot be written
+ * @throws ClientError for such a failure, InterruptedError, or CliError if the ledger cannot be written
  */
 async function sendRows(
   run: Run,
@@ -133,9 +133,9 @@ async function sendRows(
     }
   }
   /**
-   * One without idempotency keys, because after a crash every row in flight stays unknown. One also if the rate limit is
-   * not known or was exceeded, because parallel requests could get a 429 that single ones would not get. Otherwise half
-   * of the remaining requests, which leaves the rest to retries and other processes.
+   * One if the service does not support idempotency keys, because a crash leaves the outcome of each row in flight unknown.
+   * One also if the rate limit is not known, or if a refusal concerned more than one row, such as a 429: parallel requests
+   * could get a 429 that single ones would not. Otherwise half of the remaining requests, because retries need some too.
    */
   const maxInFlight = () => {
     if (!client.supportsIdempotency() || rateLimit === undefined || wasRefused) return 1;
@@ -157,28 +157,27 @@ async function sendRows(
     throw failures.find((error) => error instanceof OutcomeUnknownError) ?? failures[0];
 }
 
-/** `headers` are set if the animal was added, `lost` if no response shows the outcome. Neither if it was rejected or not sent. */
+/** `headers` are set if the animal was added, `lost` if no response shows that. Neither if the row was rejected or not sent. */
 type RowResult = { headers?: HttpHeaders; lost?: OutcomeUnknownError };
 
 /**
  * Sends one row, and records the attempt and its outcome in the ledger.
  *
- * @throws ClientError if a failure does not concern this row alone, and CliError if the ledger cannot be written
+ * @throws ClientError if a failure would also affect other rows, InterruptedError, or CliError if the ledger cannot be written
  */
 async function sendRow(run: Run, position: number, onRefused: () => void): Promise<RowResult> {
   const { plan, client, apiKey, clock } = run;
   const { append } = run.file;
   const { ledger, current } = plan;
   const { pet, line } = plan.rows[position] as PetRow;
-  /** What the ledger has for the row if an earlier run sent it, and it may have been added. */
   const open = openRowAt(plan, position);
   const fresh = { seq: ledger.seq + 1, import: current.seq, line, hash: animalHash(pet) };
   const row = open ? { seq: open.seq, import: open.import, line: open.line, hash: open.hash } : fresh;
   const idempotencyKey = open?.idempotencyKey ?? randomUUID();
   ledger.seq = Math.max(ledger.seq, row.seq);
   plan.seqs[position] = row.seq;
-  // Does not wait for the disk. The ledger writes this event before those of later attempts, so the number of rows with
-  // an unknown outcome stays limited. `sendRows` waits for the last event and reports an error.
+  // Does not wait for the disk. The ledger writes this event before those of later attempts, so after a crash only a few
+  // rows have an unknown outcome. `sendRows` waits for the last event, and throws an error of the disk.
   const write = (outcome: LedgerEvent) => void append(outcome).catch(() => {});
   const leaveOpen = (outcome: Pick<SentRow, 'message' | 'isAnswered'>) =>
     write({ ...(openRowAt(plan, position) as SentRow), ...outcome });
@@ -190,7 +189,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   }
   const sendLog = {
     async intent() {
-      // An earlier attempt is on the disk already.
+      // The event of an earlier attempt is on the disk already.
       if (openRowAt(plan, position)) return;
       const at = new Date(clock.now()).toISOString();
       const sent = { ...row, name: pet.name, idempotencyKey, at, apiKeyHash: hashOf(apiKey) };
@@ -262,7 +261,7 @@ const MAX_CANDIDATES = 20;
  * Compares open rows with all animals of the service, and records what that shows. If the list may be incomplete, all
  * rows stay unknown.
  *
- * @throws ClientError if the animals cannot be listed, and CliError if the ledger cannot be written
+ * @throws ClientError if the animals cannot be listed, InterruptedError, or CliError if the ledger cannot be written
  */
 async function compareWithInventory(positions: readonly number[], run: Run): Promise<void> {
   const { plan, file, client, notice } = run;
@@ -271,15 +270,15 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   });
   const count = formatCount(rows.length, 'row');
   notice(`searching the inventory for ${count} that may have been added`);
-  // The service may still receive the last request of a killed run. The ledger has the time of the first request only.
+  // The service may still receive the last request of a killed run. When it was sent is unknown, so wait for a whole timeout.
   await run.wait(run.timeout);
 
-  /** The animals that the ledger has for other rows, by their ids. */
+  /** The animals that the ledger has, by their ids. They were added for other rows. */
   const accounted = new Map<string, ReceivedPet>();
   for (const row of plan.ledger.rows.values())
     if (row.kind === 'added') accounted.set(idKey(row.pet), row.pet);
   const unlisted = new Set(accounted.keys());
-  /** The other animals that have the name of a row, by their ids, because an animal may be listed twice. */
+  /** By the name of a row: the other listed animals with this name, by their ids, because an animal may be listed twice. */
   const similar = new Map(rows.map(({ pet }) => [nameKey(pet), new Map<string, ReceivedPet>()]));
   const onResults = (pets: readonly ReceivedPet[]) => {
     for (const pet of pets) {
@@ -300,7 +299,8 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   else if (missing !== undefined)
     whyIncomplete = `animal ${missing}, which was added, is missing or has changed`;
   else if (accounted.size === 0) {
-    // If the list is empty, a list without parameters must be too: some services take an unknown parameter as a filter.
+    // A service that ignores `limit` may have left animals out, so it must send one animal for `limit=1`. If the list is
+    // empty, a list without parameters must be empty too, because some services take an unknown parameter as a filter.
     const query = reading.animals === 0 ? {} : { limit: 1 };
     const { value } = await client.call('listPets', { query });
     if (value.length !== Math.min(reading.animals, 1))

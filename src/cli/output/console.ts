@@ -46,7 +46,7 @@ export type ConsoleOptions = {
   output?: OutputFile | undefined;
 };
 
-/** Matches values of TZ that mean UTC. Node reports UTC for unknown values too. */
+/** Matches values of TZ that mean UTC. If times are in UTC despite another value, Node does not know that value. */
 const UTC_NAME = /^:?(?:(?:Etc\/)?(?:UTC|UCT|GMT|Zulu|Universal|Greenwich)0?)?$/i;
 
 /** Writes data to stdout or to the file of `--output`, and everything else to stderr. */
@@ -59,18 +59,18 @@ export function createConsole(
   const errorColors = colorsFor(stderr, env, color);
   const isErrorTerminal = stderr.isTTY === true;
   const isTerminal = output === undefined && stdout.isTTY === true;
-  /** Whether `status` prints anything: without `--json` and `--quiet`, on a terminal that can erase a line. */
+  /** Whether `showStatus` prints anything: without `--json` and `--quiet`, on a terminal that can erase a line. */
   const hasStatus = isErrorTerminal && !json && !quiet && env['TERM'] !== 'dumb';
-  /** Functions that mask an API key, by that key. */
-  const keyMasks = new Map<string, (text: string) => string>();
-  const redactAll = (text: string) => [...keyMasks.values()].reduce((result, mask) => mask(result), text);
+  /** Functions that mask a secret such as an API key, by that secret. */
+  const secretMasks = new Map<string, (text: string) => string>();
+  const redactAll = (text: string) => [...secretMasks.values()].reduce((result, mask) => mask(result), text);
   const notices = new Set<string>();
   let isStatusShown = false;
   let userZone: string | undefined;
   let formatLocal: ((instant: number) => string) | undefined;
 
   /** Replaces the status line at the bottom of the terminal; undefined removes it. */
-  function status(text: string | undefined): void {
+  function showStatus(text: string | undefined): void {
     if (!hasStatus || (text === undefined && !isStatusShown)) return;
     // Keep room for the ^C that the terminal echoes: of a line that wraps, only the last part could be erased.
     const columns = (stderr.columns || DEFAULT_COLUMNS) - 3;
@@ -80,7 +80,7 @@ export function createConsole(
 
   /** Prints an event on stderr: the object with `--json`, otherwise the text. */
   function event(value: Record<string, unknown>, text: string): void {
-    status(undefined);
+    showStatus(undefined);
     const redactString = (literal: string) => JSON.stringify(redactAll(JSON.parse(literal)));
     const line = json
       ? sanitizeJson(stringifyJson(value).replace(JSON_STRING, redactString))
@@ -88,7 +88,7 @@ export function createConsole(
     stderr.write(`${line}\n`);
   }
 
-  /** Prints a note on stderr, unless this command has printed it before. Control characters in the text are escaped. */
+  /** Prints a note on stderr, except with `quiet` or if this command has printed it before. Control characters are escaped. */
   function notice(text: string): void {
     if (quiet || notices.has(text)) return;
     notices.add(text);
@@ -106,9 +106,9 @@ export function createConsole(
     return userZone;
   }
 
-  /** Writes text to stdout. Data does not wait for its reader after a signal. @throws CliError */
+  /** Writes text to stdout, or keeps it for `--output`. A signal ends the wait for a slow reader of data. @throws CliError */
   async function write(text: string): Promise<void> {
-    status(undefined);
+    showStatus(undefined);
     if (output) return output.write(text);
     let stopHandling = () => {};
     await new Promise<void>((resolve, reject) => {
@@ -149,8 +149,8 @@ export function createConsole(
       return write(`${isTerminal || format !== 'json' ? sanitizeJson(text) : text}\n`);
     },
     /**
-     * Completes the output of data. Only this call replaces the file of `--output`. The program makes it after a command
-     * has succeeded; a command that may fail after its output makes it earlier. @throws CliError
+     * Completes the output of data. Only `finish` replaces the file of `--output`. The program calls it after a command has
+     * succeeded; a command that may fail after its output calls it earlier. @throws CliError
      */
     async finish(): Promise<void> {
       if (output === undefined) return;
@@ -159,11 +159,11 @@ export function createConsole(
       });
       if (isErrorTerminal) notice(`wrote ${output.name}`);
     },
-    /** Redacts a secret from all further output on stderr, for example an API key that a service sends back. */
-    redact: (key: string) => keyMasks.set(key, createRedactor(key)),
+    /** Redacts a secret from all further events, for example an API key that a service sends back. */
+    redact: (secret: string) => secretMasks.set(secret, createRedactor(secret)),
     redactAll,
     hasStatus,
-    status,
+    showStatus,
     notice,
     event,
   };

@@ -26,7 +26,7 @@ export function toCsv(
     {
       delimiter: format === 'tsv' ? '\t' : isLocal ? ';' : ',',
       record_delimiter: format === 'tsv' ? 'unix' : 'windows',
-      // By default, only a cell with the record delimiter is quoted. Many readers also end a record at a lone CR or LF.
+      // Many readers end a record at any CR or LF. By default, a CR or LF is quoted only as the record delimiter.
       quoted_match: /[\r\n]/,
       quoted_empty: rows[0]?.length === 1,
     },
@@ -36,6 +36,6 @@ export function toCsv(
 /** Matches a formula, and a formula that already has a leading `'`, so that `unescapeFormula` restores every text. */
 const FORMULA = /^'*[=+\-@\t\r]/;
 
-/** Reverses the escaping of a cell by `toCsv`. */
+/** Removes the `'` that `toCsv` puts before a formula. */
 export const unescapeFormula = (cell: string): string =>
   cell.startsWith("'") && FORMULA.test(cell) ? cell.slice(1) : cell;

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { isMissing, realFileSystem, temporaryName } from '../../system/file-system.ts';
 import { CliError, fileError } from '../core/errors.ts';
 
-/** The file of `--output`, which replaces stdout. */
+/** The file of `--output`, which gets the data instead of stdout. */
 export type OutputFile = {
   name: string;
   /** Keeps data for `commit`. */
@@ -15,7 +15,7 @@ export type OutputFile = {
 /**
  * Checks that the file of `--output` can be written, before a command does anything. A symbolic link to the file is kept. An
  * existing file keeps its mode. A new file gets `mode` minus the umask. Until `commit`, nothing is written, so a command that
- * fails or is interrupted leaves everything as it was.
+ * fails or is interrupted before it leaves everything as it was.
  *
  * @throws CliError if the file cannot be written, or is not a regular file
  */
@@ -30,7 +30,7 @@ export function openOutput(name: string, mode: number): OutputFile {
       if (isDone) return;
       const temporary = temporaryName(join(dirname(path), 'pets-output'));
       try {
-        // Other users may not be allowed to read the existing file, so they cannot read the temporary file either.
+        // Other users may not be allowed to read the existing file, so at first they cannot read the temporary file.
         const file = fs.openSync(temporary, 'wx', existing ? 0o600 : mode);
         try {
           for (const part of parts) fs.writeFileSync(file, part);
@@ -51,7 +51,7 @@ export function openOutput(name: string, mode: number): OutputFile {
   };
 }
 
-/** Paths of devices and of open files of processes, which are never replaced. */
+/** Matches paths in /proc, and in /dev except shared memory. Devices and open files of processes are never replaced. */
 const SYSTEM_PATH = /^\/(?:dev(?!\/shm\/)|proc)\//;
 
 /** Resolves a name to the path to write, with the file that exists there. @throws CliError if it cannot be written */

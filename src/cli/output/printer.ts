@@ -52,7 +52,7 @@ export type Column<Row> = {
   value(row: Row): unknown;
   /** The head in a table, if it is not the name. */
   head?: string;
-  /** What a terminal shows instead of the value. */
+  /** What a table on a terminal shows instead of the value. */
   shown?(value: unknown): unknown;
   /** Whether only a table has the column, or only the other formats. */
   only?: 'table' | 'data';
@@ -78,7 +78,7 @@ export type Footer = {
   warning?: string | undefined;
 };
 
-/** The number of rows whose cells are in memory at a time, because all cells can need gigabytes. */
+/** Except in tables, only the cells of this many rows are in memory at a time, because all cells can need gigabytes. */
 const PART_ROWS = 1_000;
 
 /**
@@ -132,7 +132,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>) {
         for (let start = 0; start < rows.length; start += PART_ROWS)
           await console.write(await toText(rows.slice(start, start + PART_ROWS)));
     },
-    /** Completes the output. @throws CliError */
+    /** Completes the output, and prints the footer as a note. @throws CliError */
     async end(footer?: Footer): Promise<void> {
       const hidden = format === 'table' ? await writeTable() : [];
       if (format === 'json') await writeJson();

@@ -8,15 +8,15 @@ export type TableColumn = {
   head: string;
   cells: readonly string[];
   align: 'left' | 'right';
-  /** A flexible column is cut if the table does not fit. The cells of other columns are never cut. */
+  /** A flexible column is cut if the table does not fit. The cells of other columns are cut only to the width of the table. */
   isFlexible: boolean;
   color?: ((cell: string) => 'green' | 'yellow' | 'dim' | 'red' | undefined) | undefined;
 };
 
 const GAP = 2;
-/** A flexible column is not cut to fewer terminal columns than this, which suffice to distinguish most texts. */
+/** In a wide enough table, flexible columns have at least this many terminal columns, enough to distinguish most texts. */
 const FLEXIBLE_MIN = 8;
-/** One terminal column shows at most this many UTF-16 units, even with combining marks. Further units are cut. */
+/** Texts are first cut to this many UTF-16 units per terminal column of the table, enough for letters with combining marks. */
 const UNITS_PER_COLUMN = 32;
 
 /**
@@ -98,8 +98,8 @@ const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10ff
 const LEFT_TO_RIGHT_MARK = '\u200e';
 
 /**
- * Encloses Hebrew or Arabic text in left-to-right marks, so that a terminal does not reorder the cells after it. The
- * marks have no width on any terminal, unlike the newer isolate characters.
+ * Encloses right-to-left text, such as Hebrew, in left-to-right marks, so that a terminal does not reorder the cells after
+ * it. The newer isolate characters are not used, because some terminals show them with a width.
  */
 const isolate = (cell: string): string =>
   RIGHT_TO_LEFT.test(cell) ? `${LEFT_TO_RIGHT_MARK}${cell}${LEFT_TO_RIGHT_MARK}` : cell;

@@ -64,7 +64,7 @@ export function cut(text: string, length: number): string {
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join('')}…`;
 }
 
-/** The forms of a text in output: unchanged, in JSON and in quotes for a shell, each also with escapes for a terminal. */
+/** The forms of a text in output: unchanged, in JSON and in quotes for a POSIX shell, each also with escapes for a terminal. */
 function writtenForms(text: string): string[] {
   const forms = [text, JSON.stringify(text).slice(1, -1), text.replaceAll("'", `'\\''`)];
   return forms.flatMap((form) => [form, sanitizeForTerminal(form)]);
@@ -77,8 +77,8 @@ export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice
 const MIN_KEY_LENGTH = 6;
 
 /**
- * Returns a function that masks an API key in texts of a service, which may have echoed the key in plain, URL-encoded or
- * JSON-escaped form.
+ * Returns a function that masks an API key in a text. A service may have sent the key back unchanged, URL-encoded or
+ * escaped.
  */
 export function createRedactor(key: string): (text: string) => string {
   if (key === '') return (text) => text;
@@ -86,13 +86,13 @@ export function createRedactor(key: string): (text: string) => string {
   const forms = [encodeURIComponent(key), ...writtenForms(key)].sort((a, b) => b.length - a.length);
   const pattern = forms.map((form) => form.replace(/[^\w\s]/g, '\\$&')).join('|');
   const isWord = key.length < MIN_KEY_LENGTH;
-  // The case is ignored, because a key in a header name is printed in lower case.
+  // The case is ignored, because a service may send the key in the name of a header, which is printed in lower case.
   const any = new RegExp(isWord ? `(?<!\\w)(?:${pattern})(?!\\w)` : pattern, 'gi');
   const masked = maskKey(key);
   return (text) => text.replace(any, () => masked);
 }
 
-/** Words that need no quotes. On Windows a backslash separates directories; elsewhere it escapes the next character. */
+/** Matches words that get no quotes. On Windows a backslash separates directories; elsewhere it escapes the next character. */
 const SHELL_SAFE = { posix: /^[\w@%+=:,./-]+$/, windows: /^[\w@%+=:,./\\-]+$/ };
 
 /** cmd supports only double quotes. Inside double quotes, PowerShell reads `""` as one quote. */

@@ -12,7 +12,7 @@ export type GlobalOptions = {
   json: boolean;
   /** Prints only results and errors: no notes and no progress. */
   quiet: boolean;
-  /** The longest wait before a request, for example for a rate limit, in seconds; 0 never waits. */
+  /** The longest wait before an attempt, for example for a rate limit, in seconds, without its random part; 0 never waits. */
   maxWait: number;
   /** The time limit for an attempt, in seconds. */
   timeout: number;
@@ -51,7 +51,7 @@ export type Command<Options = never> = {
   /** The hint for words that are not arguments of the command; by default a reference to its help. */
   extraHint?: string;
   options?: readonly Option[];
-  /** What the command prints to stdout, if it prints data: rows in any format, or a text. Both can also be JSON. */
+  /** What the command prints to stdout, if it prints data: rows in any format, or a text, which can also be JSON. */
   prints?: 'rows' | 'text';
   /** The options that choose how the data is printed; by default only `output`. The program adds them to `options`. */
   outputOptions?: readonly OutputOptionName[];
@@ -77,7 +77,7 @@ export const option = (flags: string, description: string, values?: Values, hint
 export const repeatable = (flags: string, description: string, values: Values, hint?: string): Option =>
   acceptValues(new Option(flags, `${description} (repeatable)`), values, hint, true);
 
-/** Puts options on a page of help for their group, because all options of `pets serve` do not fit on a screen. */
+/** Puts options on a page of help for their group, because the options of `pets serve` do not all fit on a screen. */
 export const inGroup = (group: string, options: readonly Option[]): Option[] =>
   options.map((member) => member.helpGroup(group));
 
@@ -111,7 +111,7 @@ const collect = (parse: Parse) => (text: string, previous: unknown) => [
   parse(text),
 ];
 
-/** Returns a parser that throws errors for users: CliErrors that name the argument, option or variable. */
+/** Returns a parser that throws a CliError, which names the argument, option or variable, instead of an ArgumentError. */
 export function withUsageErrors(name: string, parse: Parse, hint?: string): Parse {
   return (text) => {
     try {

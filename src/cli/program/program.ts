@@ -85,7 +85,7 @@ export function flagsOf(argv: readonly string[]): Pick<GlobalOptions, 'json' | '
 
 type Commands = readonly (Command | CommandGroup)[];
 
-/** Declares all commands for commander, which passes pages of help to `write`. */
+/** Declares all commands for commander, which passes pages of help and its error messages to `write`. */
 export function createProgram(commands: Commands, write: (text: string) => void = () => {}) {
   const program = new Commander('pets')
     .usage('<command> [options]')
@@ -214,7 +214,7 @@ export function section(title: string, items: readonly HelpItem[]): string {
   return `${title}:\n${lines.join('\n')}\n`;
 }
 
-/** The end of a command's page: examples, which stay on one line, so that they can be copied, and notes. */
+/** The end of a command's page of help. An example stays on one line, so that it can be copied. */
 export function examplesAndNotes({ examples, notes }: Command): string {
   const more = 'Options of every command, such as --profile and --json: pets help global';
   const lines = examples.map((line) => `\n  ${line}`).join('');

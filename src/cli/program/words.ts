@@ -13,8 +13,8 @@ const CHECK =
   'to check the service, the key and the requests left: pets profiles --check; in a script: pets list --limit 1 --quiet, and its exit code';
 
 /**
- * Words that people type instead of a command or after one, and what to do. Options have the command before them if the
- * sentence is only about that command.
+ * The hints for words that people type instead of a command or after one. Options have the command before them if the hint
+ * is only about that command.
  */
 const WORDS: Readonly<Record<string, string>> = {
   'delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo, reserve': CANNOT_CHANGE,
@@ -117,7 +117,7 @@ export function toUsageError(
   command: Commander,
   declared?: Command,
 ): CliError {
-  // Commander suggests one word, or several after `one of`, of which the first is a name and not a synonym.
+  // Commander suggests one word, or several after `one of` in alphabetical order. The hint has only the first.
   const [text = '', similar] = error.message
     .replace(/^error: /, '')
     .split(/\n\(Did you mean (?:one of )?([^,]*?)(?:, .*)?\?\)$/s);

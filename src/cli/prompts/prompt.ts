@@ -21,8 +21,8 @@ export const promptSecret = (context: Context, message: string, validate: Valida
   readLine(context, `${message}, input hidden: `, validate, true);
 
 /**
- * Asks a question at the terminal until the answer is one of the words, or their beginning. The first word is the safest:
- * it is the answer if the line is empty. Call this only if `canAsk`.
+ * Asks a question at the terminal until the answer is one of the words, or the beginning of one. An empty line means the
+ * first word, so the first word must be the safest. Call this only if `canAsk`.
  *
  * @throws the errors of `promptText`
  */
@@ -32,7 +32,7 @@ export async function ask<Word extends string>(
   words: readonly Word[],
 ): Promise<Word> {
   const { console } = context;
-  console.status(undefined);
+  console.showStatus(undefined);
   const wordOf = (line: string) => words.find((word) => word.startsWith(line.trim().toLowerCase()));
   const prompt = `${sanitizeForTerminal(console.redactAll(question))} [${words.join('/')}] `;
   const validate = (line: string) => (wordOf(line) === undefined ? `type ${words.join(' or ')}` : undefined);
@@ -45,7 +45,7 @@ export const canAsk = (context: CommandContext): boolean =>
 
 /**
  * Whether the command can prompt: without `--no-input` and not in a CI job, if standard input and standard error are terminals,
- * and standard input was not the data of the command.
+ * and the command has not read standard input to its end.
  */
 export const canPrompt = ({ env, globals, stdin, stderr }: CommandContext): boolean =>
   globals.input &&
@@ -58,8 +58,8 @@ export const canPrompt = ({ env, globals, stdin, stderr }: CommandContext): bool
 const PASTE_PAUSE_MS = 50;
 
 /**
- * Reads lines with Node's line editor until a line is valid. @clack/prompts is not used, because it leaves the other lines of
- * a paste to the shell, which would run them, and never ends after Ctrl-D.
+ * Reads lines with Node's line editor until a line is valid. @clack/prompts is not used, because it never ends after Ctrl-D,
+ * and leaves the other lines of a paste to the shell, which would run them.
  */
 function readLine(
   { env, stdin, stderr, onSignal, sleep }: Context,
@@ -71,7 +71,7 @@ function readLine(
     input: stdin,
     ...(!isHidden && { output: stderr }),
     prompt: isHidden ? '' : prompt,
-    // Without escape sequences, the terminal itself edits the line, except if it must not show the line.
+    // A dumb terminal knows no escape sequences, so it edits the line itself, except if the line must not be shown.
     terminal: isHidden || env['TERM'] !== 'dumb',
     historySize: 0,
   });
@@ -103,7 +103,7 @@ function readLine(
         return editor.close();
       }
       lines = [];
-      // Drop the last line of a paste. This shows the prompt again, so do it only then.
+      // Drop the unfinished last line of a paste. This shows the prompt again, so do it only if there is such a line.
       if (editor.line !== '') editor.write(null, { ctrl: true, name: 'u' });
       stderr.write(`${isHidden ? '\n' : ''}${error}\n`);
       show();

@@ -20,8 +20,8 @@ import { unescapeFormula } from '../output/csv.ts';
 import { cut, formatCount, listNames, sanitizeForTerminal } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 
-// Reads a file of animals: its bytes, its format by the first characters, and its rows. All rows are checked. If one has an
-// error, the file is not used.
+// Reads a file of animals: its bytes, its format by the first characters, and its rows. If a row has an error, no row of the
+// file is used.
 
 export type RowFormat = 'csv' | 'ndjson' | 'json';
 
@@ -99,7 +99,7 @@ const EXCEL_HINT = 'use UTF-8 instead; in Excel: Save As → CSV UTF-8 (comma de
  * Parses and checks all rows. Reports errors on stderr: with `--json` each one, otherwise as `groupErrors` does. `fields`
  * are the names of the fields that at least one valid row has.
  *
- * @throws CliError if the bytes are not UTF-8 text, if a row has an error, or if there are too many rows
+ * @throws CliError if the bytes are not UTF-8 text or cannot be parsed, if a row has an error, or if there are too many rows
  */
 export function checkRows<Animal>(
   bytes: Buffer,
@@ -134,7 +134,7 @@ type RowError = { line: number; message: string };
 
 const MAX_ERRORS_SHOWN = 20;
 
-/** The first 20 different errors, such as `lines 2–41, 43: category "cats" is not a number`. The others are only counted. */
+/** The first 20 different errors, such as `lines 2–41, 43: status "gone" must be one of …`. The others are only counted. */
 export function groupErrors(errors: readonly RowError[], unit: Unit): string[] {
   const linesOf = new Map<string, number[]>(errors.map(({ message }) => [message, []]));
   for (const { line, message } of errors) linesOf.get(message)?.push(line);
@@ -157,8 +157,8 @@ function rangesOf(numbers: readonly number[]): string[] {
 }
 
 /**
- * Receives the parsed value of a row before validation, or why the row cannot be parsed. `line` (from 1) is the line on
- * which the row starts, or in a JSON document the number of the animal. In CSV, fields are strings and bigints.
+ * Receives the parsed value of a row before validation. `error` is set if the row cannot be used. `line` (from 1) is the line
+ * on which the row starts, or in a JSON document the number of the animal. In CSV, fields are strings and bigints.
  */
 type OnRow = (line: number, value: unknown, error?: string) => void;
 
@@ -169,7 +169,7 @@ const HEAD_BYTES = 1_048_576;
  * Parses a text, and calls `onRow` for each row. A JSON document is an array of animals, or an object
  * `{"pets": […], "orders": […]}`. Returns its orders.
  *
- * @throws CliError if a JSON document is not valid, or if NDJSON has objects over several lines
+ * @throws CliError if a JSON document is not valid, or if NDJSON has objects over several lines; the errors of `onRow`
  */
 export function parseRows(text: Buffer, name: string, format: RowFormat, onRow: OnRow): unknown[] {
   if (format !== 'json') {
@@ -224,7 +224,7 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
   }
 }
 
-/** Passes on an animal of a JSON file. Its category may be called as in CSV files. */
+/** Passes on an animal of JSON or NDJSON. Its field `categoryId` may have the name `category`, as in CSV files. */
 function passOnJsonRow(line: number, value: unknown, onRow: OnRow, problem?: string): void {
   if (typeof value !== 'object' || value === null || !('category' in value)) onRow(line, value, problem);
   else if ('categoryId' in value) onRow(line, value, onlyOne(['category', 'categoryId']));
@@ -258,7 +258,7 @@ function findRepeatedField(text: string): string | undefined {
   return undefined;
 }
 
-/** JSON starts with `[`, or `{` and one of these names (`animals` by mistake). Other `{` is NDJSON, else CSV. */
+/** A JSON document starts with `[`, or `{` and one of these names (`animals` is a mistake). Any other `{` starts NDJSON. */
 export function detectFormat(text: Buffer): RowFormat {
   const start = text.toString('utf8', 0, HEAD_BYTES).trimStart();
   if (/^(?:\[|\{\s*"(?:pets|orders|animals)")/.test(start)) return 'json';
@@ -298,7 +298,7 @@ const [LF, CR] = [0x0a, 0x0d];
 
 const INVALID = 'invalid CSV: a quote is missing or in the wrong place; the lines after it were not checked';
 
-/** The most frequent delimiter of the header, which is the first line that is not blank. */
+/** The most frequent delimiter in the first line that is not blank, which is usually the header. */
 function findDelimiter(text: Buffer): string {
   const head = text.toString('utf8', 0, HEAD_BYTES).trimStart();
   const [names = ''] = head.split(/[\r\n]/, 1);
@@ -308,8 +308,8 @@ function findDelimiter(text: Buffer): string {
 }
 
 /**
- * Parses the rows below the header of a CSV file, except empty ones. Ends with the first syntax error, or a header
- * that cannot be used, because the start or the meaning of the next row is then unknown.
+ * Passes on the rows below the header of a CSV file, except empty ones. Passes on nothing after the first syntax error, or
+ * after a header that cannot be used, because the start or the meaning of the next row is then unknown.
  */
 function parseCsvRows(text: Buffer, onRow: OnRow): void {
   const delimiter = findDelimiter(text);
@@ -327,7 +327,7 @@ function parseCsvRows(text: Buffer, onRow: OnRow): void {
       delimiter,
       record_delimiter: ['\r\n', '\n', '\r'],
       relax_column_count: true,
-      // Without this option, csv-parse takes ten times as long for a file with many blank lines.
+      // Without this option, csv-parse takes many times as long for a file with many blank lines.
       skip_empty_lines: true,
       on_record: (cells: string[], { bytes }) => {
         const isEmpty = cells.every((cell) => cell.trim() === '');
@@ -368,7 +368,7 @@ function fieldName(header: string): string {
   return ['id', 'name', 'status'].includes(lower) ? lower : name;
 }
 
-/** The name of a field in messages, and in the headers of CSV files. */
+/** The name of a field in messages, which is that of its column in the help. */
 const columnName = (field: string): string => (field === 'categoryId' ? 'category' : field);
 
 const EXCERPT_LENGTH = 40;

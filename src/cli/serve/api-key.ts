@@ -31,7 +31,7 @@ const HEALTH_TIMEOUT_MS = 500;
  * Reads the API key in the file of `--key-file`, or else in PETS_SERVE_KEY, and the developer token in PETS_SERVE_TOKEN. There
  * are no options for the secrets themselves, because other users can see the arguments of a process.
  *
- * @throws CliError if the file cannot be read, or a secret is invalid or too short
+ * @throws CliError if the file cannot be read or is not UTF-8, or a secret is invalid or too short
  */
 export async function readSecrets(
   keyFile: string | undefined,
@@ -54,18 +54,18 @@ export async function readSecrets(
   return { key, source, token };
 }
 
-/** The API key of a run, if it has one, and what profile `local` refers to. */
+/** The API key of a run (`served`), if it has one, and what profile `local` refers to. */
 export type ProvidedKey = { served?: { plan: PlanName; key: string } | undefined } & LocalProfile;
 
-/** Whether profile `local` has the URL and the key of this service, or else the URL of another one. */
+/** Whether profile `local` has the URL and the key of this service, or else the base URL of the other service that it has. */
 type LocalProfile = { isProfileSaved?: boolean; otherService?: string };
 
 /**
  * Provides the API key of a run. With a fixed key, `--ephemeral` or a command, only this server accepts the key. Otherwise, it
- * is a key of the store. Except with a command or `--no-profile`, profile `local` gets the key. If a key or the profile
- * cannot be saved, for example because a container has no home directory, the server starts anyway.
+ * is a key of the store. Except with a command or `--no-profile`, `saveLocalProfile` gets the key. If a key or the profile
+ * cannot be saved, for example because a container has no home directory, the server warns and starts anyway.
  *
- * @throws the errors of the store
+ * @throws StoreError
  */
 export async function provideKey(
   { profile, command, data, ephemeral, plan = DEFAULT_PLAN }: ServeOptions,
@@ -81,7 +81,7 @@ export async function provideKey(
   const served = isTemporary
     ? addTemporaryKey()
     : await ensureDevKey().catch((error) => {
-        // The server can run without this key, but not with a broken store. A full disk does not mean that the store is broken.
+        // The server can run without this key, but not with a broken store. A store on a full disk is not broken.
         if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
         const { message } = 'syscall' in error ? fileError('use', path, error) : error;
         const add = addDataOption('pets keys add laptop', data, location, context.platform);
@@ -121,8 +121,8 @@ export async function provideKey(
 }
 
 /**
- * Points profile `local` to this service, unless it belongs to another one: on another machine, or on this one if it runs.
- * @throws CliError
+ * Points profile `local` to this service, unless the profile has the URL of another machine, or of another server that runs
+ * on this machine. @throws CliError
  */
 async function saveLocalProfile(context: Context, url: string, key: string): Promise<LocalProfile> {
   const stored = readProfile(context, 'local');
@@ -138,7 +138,7 @@ async function saveLocalProfile(context: Context, url: string, key: string): Pro
   return { isProfileSaved: true };
 }
 
-/** Removes a key from profile `local`, unless it has another one now. @throws CliError */
+/** Removes a key from profile `local`, unless the profile has another key now. @throws CliError */
 export async function forgetLocalKey(context: Context, key: string | undefined): Promise<void> {
   const stored = readProfile(context, 'local');
   if (stored && stored.key === key) await writeProfile(context, 'local', { baseUrl: stored.baseUrl });

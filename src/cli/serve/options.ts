@@ -82,10 +82,10 @@ export function parseAddressBlock(text: string): string {
   throw new ArgumentError('must be an IP address or a CIDR block, for example 10.0.0.0/8');
 }
 
-/** Matches a scheme, which may be that of an app or a browser extension, a host and a port. */
+/** Matches a scheme, which may be that of an app or a browser extension, a host, and perhaps a port. */
 const ORIGIN = /^(?!(?:wss?|ftp|file|data|blob):)[a-z][a-z0-9+.-]*:\/\/[\w.:[\]-]+$/;
 
-/** Parses the value of --cors: an origin, as browsers send it in the Origin header, or `*`. A pattern has no effect. */
+/** Parses the value of --cors: `*`, or an origin as browsers send it in the Origin header, which cannot be a pattern. */
 export function parseOrigin(text: string): string {
   const origin = text.toLowerCase().replace(/\/$/, '');
   if (origin === '*') return origin;
@@ -113,7 +113,7 @@ export const dataOption = option(
   checkStoreArgument,
 );
 
-/** Adds `--data` and the store to a command if the user gave this option. A password in the URL is left out. */
+/** Adds `--data` and the store to a command if the user gave this option. `place` has no password. */
 export function addDataOption(
   command: string,
   data: string | undefined,

@@ -32,11 +32,11 @@ export const GRACE_PERIOD_MS = 3_500;
 /** How long the log may take to be written at exit, in milliseconds. */
 export const FLUSH_TIMEOUT_MS = 1_000;
 
-/** Runs the server until a signal, a store failure, or the exit of the command given after `--`. */
+/** Runs the server until a signal, a store failure, or the exit of the command given after `--`. Returns the exit code. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
   const { command, host, seed } = options;
   const port = options.port ?? (command.length > 0 ? 0 : DEFAULT_PORT);
-  // Read the files and variables of the user before anything is created.
+  // Read the secrets and the faults before anything is created. `startService` reads the seed later.
   const secrets = await readSecrets(options.keyFile, context);
   for (const secret of [secrets.key, secrets.token]) if (secret) context.console.redact(secret);
   const faults = await readFaults(options, context);
@@ -57,7 +57,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     stopping.abort(signal);
   });
 
-  /** Starts the service, reports it, waits for the reason to stop, and stops it. @returns the exit code */
+  /** Starts the service, reports it, runs the command or waits for the reason to stop, and stops it. @returns the exit code */
   async function serve(location: StoreLocation): Promise<number> {
     const events = createEventPrinter(options, context, location, secrets);
     let service: Service | undefined;
@@ -124,13 +124,13 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   try {
     if (options.ephemeral) directory = await makeTemporaryDirectory(context);
     const code = await serve(await findStoreLocation(directory ?? options.data, context));
-    // The store can also fail after a signal. Then, that is the reason to report.
+    // The store can also fail after a signal has stopped the server. The failure must be reported then, too.
     if (failure) throw failure;
     await flushLog(context, code);
     return code;
   } finally {
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
-    // A signal that is not handled would leave the temporary store, or end the process before an error is printed.
+    // Handle signals until an error is printed: otherwise, a signal would end the process before that.
     setImmediate(stopHandling);
   }
 }
@@ -146,7 +146,7 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
 const isAddressError = (error: unknown): boolean =>
   error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
 
-/** The error for an address that cannot be used. If another server of the same store has the port, the error names it. */
+/** The error for an address that cannot be used. If the port is in use, the error names a server of the same store. */
 export async function cannotListenError(
   address: string,
   error: unknown,
@@ -170,7 +170,7 @@ export async function cannotListenError(
   return new CliError(message, { code: 'cannot_listen', hint, cause: error });
 }
 
-/** The faults at the start; undefined if there are none. The random ones depend on their seed. @throws CliError */
+/** The faults at the start; undefined if there are none. The seed determines the random ones. @throws CliError */
 async function readFaults(
   { latency, failRate, faultSeed, faults: path }: ServeOptions,
   { random }: Pick<Context, 'random'>,
@@ -220,7 +220,7 @@ export async function readSeedFile(path: string, console: Console, signal?: Abor
 
 /**
  * The signals that stop the server. If they were not handled, they would end the process and leave its temporary store
- * and its command. nodemon sends SIGUSR2, and a terminal SIGQUIT (Ctrl-\) or SIGBREAK. Node itself uses SIGUSR1.
+ * and its command. nodemon sends SIGUSR2; a terminal sends SIGQUIT (Ctrl-\), on Windows SIGBREAK. Node itself uses SIGUSR1.
  */
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2', 'SIGBREAK'] as const;
 
@@ -229,14 +229,14 @@ const KILL_DELAY_MS = 5_000;
 
 /**
  * Runs a command with this process's streams and waits for its exit.
- * - SIGTERM and SIGHUP are forwarded, and the other signals that stop the server are forwarded as SIGTERM. If the command
- *   has already received one of them, the next one kills the command.
+ * - SIGTERM and SIGHUP are forwarded; SIGQUIT, SIGUSR2 and SIGBREAK are forwarded as SIGTERM. The second of these signals
+ *   kills the command. SIGINT is forwarded each time, except if stdin is a terminal.
  * - If `abort` is aborted, the command gets SIGTERM, and SIGKILL after 5 s.
  *
  * Many programs take a second signal as the wish to end at once, so each signal must reach the command once. If stdin is a
  * terminal, the command stays in this process group, because it could not read the terminal otherwise. Then Ctrl-C reaches
- * both, so SIGINT is not forwarded. Otherwise, the command gets a process group of its own, so a signal to the group of
- * this process reaches the command and its children only when it is forwarded.
+ * both, so SIGINT is not forwarded. Otherwise, except on Windows, the command gets a process group of its own, so a signal to
+ * the group of this process reaches the command and its children only when it is forwarded.
  *
  * @returns the exit code of the command, or 128 + n if signal n ended the command, as in a shell
  * @throws CliError if the command cannot be started; the reason of `abort` if `abort` is already aborted

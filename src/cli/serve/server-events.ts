@@ -120,7 +120,7 @@ export function createEventPrinter(
     },
     /** Prints that the server has stopped. Ignores output errors, because the process exits next. */
     stopped: () => print({ event: 'stopped' }, 'pets serve: stopped').catch(() => {}),
-    /** Prints a problem. Not a note, which --quiet would leave out. */
+    /** Prints a problem. `console.notice` is not used, because it prints nothing with --quiet. */
     warning: (message: string) =>
       console.event(
         { notice: message },
@@ -169,7 +169,7 @@ function createRequestPrinter(
       status,
       milliseconds,
     };
-    // The date and the zone are not on the screen, and the other fields only in the JSON.
+    // The line has the time without the date and the zone. Only the JSON has all fields.
     const [, clockTime = ''] = formatTime(time).split(' ');
     const line = `${clockTime} ${method} ${sanitizeForTerminal(url)} ${status} ${Math.round(milliseconds)} ms`;
     const needsReason = status >= 400 || foreignOrigin !== undefined;
