@@ -12,7 +12,7 @@ const PRINTABLE = /^[\x20-\x7e]*$/;
 
 /** Formats a recorded request as a command for curl in a POSIX shell. The key is in the variable PETS_API_KEY. */
 export function curlCommand(
-  { method, url, request, status }: Pick<WholeRequest, 'method' | 'url' | 'request' | 'status'>,
+  { method, url, request }: Pick<WholeRequest, 'method' | 'url' | 'request'>,
   origin: string,
 ): CurlCommand {
   // The target of a request to a proxy begins with an origin.
@@ -27,11 +27,8 @@ export function curlCommand(
   const options = [...methodOptions(method, request.bodyBytes > 0)];
   for (const [name, value] of Object.entries(request.headers)) {
     if (OMITTED.test(name)) continue;
-    if (name === 'authorization') {
-      options.push('-H "Authorization: Bearer $PETS_API_KEY"');
-      if (status === 401)
-        notes.push('The Authorization header was refused: the command sends your $PETS_API_KEY instead.');
-    } else if (value === REDACTED || !PRINTABLE.test(value)) notes.push(`The header ${name} is left out.`);
+    if (name === 'authorization') options.push('-H "Authorization: Bearer $PETS_API_KEY"');
+    else if (value === REDACTED || !PRINTABLE.test(value)) notes.push(`The header ${name} is left out.`);
     else options.push(`-H ${quoteForShell(value === '' ? `${name};` : `${name}: ${value}`)}`);
   }
   if (body !== undefined && !('content-type' in request.headers)) options.push("-H 'Content-Type:'");

@@ -125,7 +125,7 @@ function Body({ title, content }: { title: string; content: WholeRequest['reques
   return (
     <>
       <h4>
-        {title} <span class="note">{cutOff ? `${size}, of which only the beginning is recorded` : size}</span>
+        {title} <span class="note">{cutOff ? `at least ${size}; the rest is not recorded` : size}</span>
       </h4>
       {body !== undefined && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.

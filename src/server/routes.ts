@@ -202,7 +202,10 @@ const IDEMPOTENCY_KEY = header.idempotencyKey.toLowerCase();
 
 const IDEMPOTENCY_ERRORS = {
   mismatch: ['idempotency_mismatch', 'This Idempotency-Key was used for another animal in the last 24 hours'],
-  in_flight: ['idempotency_in_flight', 'The first request with this Idempotency-Key is still running'],
+  in_flight: [
+    'idempotency_in_flight',
+    'The first request with this Idempotency-Key has not ended, so try again later',
+  ],
 } as const;
 
 /** The Idempotency-Key with a hash of the new animal (D10); undefined without one. @throws ServiceError 400 */

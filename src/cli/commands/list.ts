@@ -38,7 +38,7 @@ export const list: Command<Selection> = {
     'pets list --category 3 --sort name --columns name,status',
     'pets list --all --excel --output animals.csv',
   ],
-  extraHint: 'to list only some animals: pets list --status sold; or by name: pets find rex',
+  extraHint: 'for all animals: pets list --all; only some: pets list --status sold; by name: pets find rex',
   options: [
     option('--all', 'list all animals').conflicts('limit'),
     ...filterOptions,

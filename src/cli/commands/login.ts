@@ -158,7 +158,7 @@ export const logout: Command<object> = {
   name: 'logout',
   summary: 'remove the API key from a profile',
   examples: ['pets logout', 'pets logout --profile staging'],
-  extraHint: 'to log out of a profile: pets logout --profile staging',
+  extraHint: 'to log out of a profile: pets logout --profile <name>',
   async run(_options, context) {
     const { console } = context;
     const profile = chooseProfile(context);

@@ -134,16 +134,18 @@ export function toUsageError(
     case 'commander.unknownOption': {
       // Do not repeat the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
-      if (similar === option) return usageError(`${option} does not take a value`);
       const typed = `--${option.replace(/^-+/, '')}`;
-      const own = command.options.filter(({ helpGroupHeading }) => helpGroupHeading === undefined);
-      const known = [...own, ...(command.parent?.options ?? [])].map(({ long }) => long ?? '');
+      const known = [...command.options, ...(command.parent?.options ?? [])].map(({ long }) => long ?? '');
+      if (known.includes(option)) return usageError(`${option} does not take a value`);
       const longer = typed.length > 3 ? known.find((long) => long.startsWith(typed)) : undefined;
       // Of similar options, only one with the same first letter is plausible: --host is similar to --sort.
       const meant = longer ?? (similar?.[2] === typed[2] ? similar : undefined);
-      const all = `options of pets ${name}: ${own.map(({ long }) => long).join(', ')}; see: pets help ${name}`;
+      const own = command.options.filter(({ helpGroupHeading }) => helpGroupHeading === undefined);
+      const names = own.map(({ long }) => long).join(', ');
+      const some = own.length < command.options.length ? 'some options' : 'options';
+      const all = name && names ? `${some} of pets ${name}: ${names}; see: pets help ${name}` : undefined;
       const hint = hintFor(`${name} ${command.args[0]}`, `${name} ${option}`, option);
-      return usageError(`unknown option ${option}`, hint ?? (meant ? `did you mean ${meant}?` : name && all));
+      return usageError(`unknown option ${option}`, hint ?? (meant ? `did you mean ${meant}?` : all));
     }
     case 'commander.conflictingOption': {
       const options = text.match(/(?<=')-[^ ']*/g) ?? [];
