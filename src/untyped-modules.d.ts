@@ -1,4 +1,4 @@
-// Importing `undici` loads the whole library, which slows down every command. The files imported instead have no types.
+// Importing `undici` loads the whole library, which slows down commands. So pets imports single files, which have no types.
 declare module 'undici/lib/dispatcher/agent.js' {
   export { Agent as default } from 'undici';
 }
@@ -17,6 +17,6 @@ declare module 'undici/lib/dispatcher/proxy-agent.js' {
 }
 declare module 'pgpass/lib/index.js' {
   type Connection = { host: string; port: number; database: string; user: string };
-  /** Looks up a password in the file that `PGPASSFILE` names, or in ~/.pgpass. Warns on stderr if others can read it. */
+  /** Looks up a password in the file that `PGPASSFILE` names, or in ~/.pgpass. Ignores a file that other users can access. */
   export default function pgpass(connection: Connection, callback: (password?: string) => void): void;
 }

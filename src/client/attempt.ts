@@ -7,9 +7,9 @@ import { type ClientError, INCOMPLETE_RESPONSE, NetworkError, toAttemptError } f
 import type { ConnectionOptions, Route } from './proxy-agent.ts';
 import { decodeBody, errorCodeIn, type HttpResponse, MAX_RESPONSE_BYTES, TOO_LARGE } from './response.ts';
 
-// One attempt: undici sends the request and receives the response. Its own retries, redirects and timeouts are off, because
-// the client must know whether anything was sent, must hold back a request if another process has started a wait while the
-// connection was opened, and must not limit an attempt by anything but --timeout.
+// One attempt: undici sends the request and receives the response. Its retries, redirects and timeouts are off: the client
+// must know whether anything was sent, only --timeout and --max-time may limit an attempt, and a request must be held back
+// if another process has started a wait while the connection was opened.
 
 export type Attempt = {
   method: Operation['method'];
@@ -25,7 +25,7 @@ export type Attempt = {
 
 /**
  * The result of an attempt. `error` is a NetworkError, a ContractError if the headers are too large, or an InterruptedError.
- * With an InterruptedError, `wasSent` is true if the service may have received the request.
+ * `wasSent` is set only with an InterruptedError: it is true if the service may have received the request.
  */
 export type AttemptOutcome =
   | { response: HttpResponse }
@@ -142,8 +142,8 @@ export function runAttempt(
 
 /**
  * If Node gave up one of several addresses of a host to try the next one, gives each address four times as much time in all
- * later connections of this process. The default of 250 ms is too short for a far host or a slow network, and the other
- * addresses may not work, for example without IPv6. Returns false if each address already had the time of a whole attempt.
+ * later connections of this process, and returns true. Node's default, 250 or 500 ms, is too short for a far host or a slow
+ * network, and the other addresses may not work, for example without IPv6. An address never gets more time than an attempt.
  */
 function allowMoreTime(cause: Error, limit: number): boolean {
   const errors: NodeJS.ErrnoException[] = [cause, cause.cause].flatMap((error) =>

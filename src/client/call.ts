@@ -35,14 +35,14 @@ export type RequestOptions = {
   deadline?: number | undefined;
   /** The longest wait before an attempt, without its random part; undefined if calls must not wait or be retried. */
   maxWaitMilliseconds: number | undefined;
-  /** Whether the service is on this machine. Then a refused connection means that it was not started. */
+  /** Whether the service is on this machine. Then a refused connection means that the service does not run. */
   isLocal: boolean;
   onAttempt?: ((attempt: AttemptEvent) => void) | undefined;
 };
 
 export type RequestPolicy = Pick<RetryState, 'idempotent'> & {
   isSuccess(status: number): boolean;
-  /** Sends even during a pause, but then at most once a minute. The response can end or replace the pause. */
+  /** Whether to send even during a pause, but then only once a minute. The response can end or replace the pause. */
   ignorePause: boolean;
   sendLog?: SendLog | undefined;
 };
@@ -59,9 +59,9 @@ type SendLog = {
 export const IDEMPOTENT_RETRY_MS = IDEMPOTENCY_KEY_LIFETIME_MS - 3_600_000;
 
 /**
- * Sends a request until it succeeds, `decideRetry` excludes another attempt, or a shared pause is too long to wait for.
- * A ClientError and an InterruptedError become part of the result; any other error is thrown. `ambiguous` is true if an
- * attempt may have been applied although no response confirms it.
+ * Sends a request until it succeeds, `decideRetry` excludes another attempt, a shared pause is too long to wait for, no
+ * time is left, or `signal` is aborted. A ClientError and an InterruptedError become part of the result; any other error is
+ * thrown. `ambiguous`: whether an attempt that did not succeed may have been applied.
  */
 export async function requestWithRetry(
   options: RequestOptions,
@@ -75,8 +75,8 @@ export async function requestWithRetry(
   let ambiguous = false;
   try {
     for (let attempt = 1; ; ) {
-      // A creation waits for shared pauses before it is in `sendLog` or has a connection: if an idle connection closes
-      // just when the creation is sent, its outcome is unknown. Other requests wait only when `canSend` returns false.
+      // A creation waits for pauses before it is in `sendLog` or has a connection: the service could close an idle connection
+      // just as the creation is sent, and the outcome would be unknown. Other requests wait only if `canSend` returns false.
       if (!idempotent && !ignorePause) await waitForPause(options);
       const timeout = Math.min(options.timeoutMilliseconds, timeLeft(options));
       if (timeout <= 0)
@@ -118,7 +118,6 @@ export async function requestWithRetry(
   }
 }
 
-/** The time until all calls must be done. */
 const timeLeft = ({ deadline = Number.POSITIVE_INFINITY, clock }: RequestOptions): number =>
   deadline - clock.elapsed();
 
@@ -126,7 +125,7 @@ const timeLeft = ({ deadline = Number.POSITIVE_INFINITY, clock }: RequestOptions
 const longestWait = (options: RequestOptions): number | undefined =>
   options.maxWaitMilliseconds && Math.max(0, Math.min(options.maxWaitMilliseconds, timeLeft(options)));
 
-/** Waits until no shared pause is left. @throws RateLimitError if it is too long, InterruptedError */
+/** Waits until no shared pause is left. @throws RateLimitError if a pause is too long, InterruptedError */
 async function waitForPause(options: RequestOptions): Promise<void> {
   const { state, clock, signal } = options;
   for (;;) {
@@ -169,8 +168,8 @@ function updateServiceState(
   const coolDown = coolDownAfter(response, now);
   if (coolDown !== undefined) state.startPause(coolDown);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // Only a response that certainly comes from the service shows by a missing Idempotency-Supported that there is no
-  // support. Any other may come from a proxy, or from a service that refused the request before it read the API key.
+  // A missing Idempotency-Supported shows that there is no support only in a success, or in a 5xx with an error code. Other
+  // responses may come from a proxy, or from a service that refused the request before it read the API key.
   const isFromService = isBelow300 || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
   if (isFromService || supportsIdempotency) state.recordIdempotencySupport(supportsIdempotency);
 }

@@ -138,7 +138,7 @@ export function createClient(options: ClientOptions) {
 
 /**
  * Parses and validates the body of a successful response. Animals that the specification does not allow are kept as
- * received if they have an id and a name. @throws ContractError for any other body
+ * received if they have an id and a name. @throws ContractError for any other invalid body
  */
 function parseBody({ success }: Operation, response: HttpResponse): unknown {
   const { status, body, unreadable } = response;
@@ -151,7 +151,7 @@ function parseBody({ success }: Operation, response: HttpResponse): unknown {
   } catch (cause) {
     throw contractError(`HTTP status ${status}, not JSON that pets can read${bodyNote(response)}`, { cause });
   }
-  // First the specification, which also sets the types of the fields.
+  // First try the schema of the specification, which also converts the fields to their types.
   const exact = z.safeParse(success.body, value);
   if (exact.success) return exact.data;
   const received = z.safeParse(success.received, value);
@@ -181,7 +181,7 @@ function operationUrl(baseUrl: string, operation: Operation, input: unknown): UR
   return url;
 }
 
-/** `more` shows whether more animals follow. It is `unknown` if they may follow, but the page has no link to them. */
+/** `more`: whether more animals follow. `unknown`: the page is full, but no page has had a Link header. */
 export type PetPage = { pets: ReceivedPet[]; more: 'yes' | 'no' | 'unknown' };
 
 type Query = OperationInput<'listPets'>['query'];
@@ -251,5 +251,5 @@ function nextPage(
   return seen.has(next.href) ? linkError('an earlier page') : next;
 }
 
-/** Waits until undici has written the latest request, so that parsing the current page does not delay that request. */
+/** Lets undici write the latest request if a connection is idle, so that parsing the current page does not delay it. */
 const untilRequestWritten = () => new Promise<void>((resolve) => setImmediate(() => setImmediate(resolve)));

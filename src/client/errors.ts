@@ -6,8 +6,8 @@ import { type HttpResponse, readHeader } from './response.ts';
 type ErrorDetails = ErrorOptions & { hint?: string | undefined };
 
 /**
- * A call that failed. Distinguish failures by subclass and fields, never by message. The message does not name the host.
- * The command that called knows the host, the profile and the proxy, and adds them.
+ * A call that failed. Distinguish failures by subclass and fields, never by message. The message need not name the host:
+ * the command that called knows the host, the profile and the proxy, and adds them.
  */
 export abstract class ClientError extends Error {
   /** The code for scripts: that of the service's error response, or one of the client's own. */
@@ -26,7 +26,7 @@ export abstract class ClientError extends Error {
 export class ApiFailure extends ClientError {
   readonly status: number;
   readonly code: string;
-  /** Whether the body has a code of the API. Without one, another server may have responded. */
+  /** Whether the body has the form of an error of the API. If not, another server may have responded. */
   readonly isFromService: boolean;
 
   constructor(status: number, message: string, code?: string) {
@@ -44,7 +44,7 @@ type NetworkDetails = ErrorDetails & {
   isPermanent?: boolean;
 };
 
-/** The request ended without a response, or in the middle of it. */
+/** No response arrived, or only a part of one. */
 export class NetworkError extends ClientError {
   /**
    * `timeout` if the time limit of the attempt or of the command has passed. `local_error` if this machine is the cause:
@@ -53,7 +53,7 @@ export class NetworkError extends ClientError {
   readonly code: 'network_error' | 'timeout' | 'local_error';
   /** Whether the service may have received the request. */
   readonly sent: boolean;
-  /** The error code of the system, of TLS or of undici, such as ECONNREFUSED. */
+  /** The error code of the system, of TLS or of undici, such as ECONNREFUSED; or INCOMPLETE for a body that is cut off. */
   readonly errno: string | undefined;
   /** Whether another attempt would fail in the same way, as after a certificate error. */
   readonly isPermanent: boolean;
@@ -67,7 +67,7 @@ export class NetworkError extends ClientError {
   }
 }
 
-/** The response is not one that the contract allows. `status` is undefined if it could not be read. */
+/** The response is not one that the contract allows. `status` is undefined if the response could not be read. */
 export class ContractError extends ClientError {
   readonly code = 'contract_error';
   readonly status: number | undefined;
@@ -85,7 +85,7 @@ export class RateLimitError extends ClientError {
   /** True if the last attempt got a 429. False if a pause that an earlier response started prevented an attempt. */
   readonly fromResponse: boolean;
 
-  /** `response` is what the 429 says about itself. */
+  /** `response` has the error code and the explanation in the body of a 429. Without it, a pause prevented an attempt. */
   constructor(until: number, response?: { code?: string | undefined; reason?: string | undefined }) {
     super(response ? (response.reason ?? 'rate limit exceeded') : 'the rate limit is used up');
     this.until = until;
@@ -95,7 +95,7 @@ export class RateLimitError extends ClientError {
 }
 
 /**
- * A creation was sent, but no valid response shows whether it was applied. `cause` is the error of the last attempt.
+ * A creation was sent, but no valid response shows whether it was applied. `cause` is the error that ended the call.
  * A retry with the same `idempotencyKey` is safe if the service supports it.
  */
 export class OutcomeUnknownError extends ClientError {
@@ -110,7 +110,7 @@ export class OutcomeUnknownError extends ClientError {
   }
 }
 
-/** Whether an error is about a response with a success status. Another attempt would get the same response. */
+/** Whether an error is about a response with a success status. A retry with the same idempotency key would not help. */
 export const hasSuccessStatus = (error: unknown): boolean =>
   error instanceof ContractError && error.status !== undefined && error.status >= 200 && error.status <= 299;
 
@@ -158,9 +158,9 @@ const HEADERS_HINT =
   'the service or a proxy sends too many or too long headers, such as cookies; to accept them, set NODE_OPTIONS=--max-http-header-size=65536';
 
 /**
- * Converts the error of an attempt that got no response. `sent` is true if the service may have received the request.
+ * Converts the error of an attempt without a whole response. `sent`: whether the service may have received the request.
  *
- * @returns a ContractError if Node refused the headers, otherwise a NetworkError
+ * @returns a ContractError if the headers of the response are too large, otherwise a NetworkError
  */
 export function toAttemptError(error: Error, sent: boolean): ClientError {
   const cause = rootOf(error);
@@ -221,7 +221,7 @@ export function toClientError(operation: Operation, response: HttpResponse, unti
 /** Fields in which services explain an error, such as those of problem details (RFC 9457). */
 const REASON_FIELDS = ['message', 'detail', 'title', 'error'] as const;
 
-/** The explanation in a JSON value: a string, the joined explanations of an array, or the first of `REASON_FIELDS`. */
+/** The explanation in a JSON value: the string, those in an array, or that in the first of `REASON_FIELDS` that has one. */
 export function explanationIn(value: unknown): string | undefined {
   if (typeof value === 'string') return value.trim() || undefined;
   if (Array.isArray(value)) return value.map(explanationIn).filter(Boolean).join('; ') || undefined;

@@ -25,8 +25,8 @@ class TunnelPool extends Pool {
 }
 
 /**
- * Sends every request through a proxy. For https, it opens a tunnel (CONNECT). For http, it sends the absolute URL to the
- * proxy. `address` is the URL of the proxy, which may contain a user and password.
+ * Sends every request through a proxy. If the service or the proxy uses https, it opens a tunnel (CONNECT). Otherwise, it
+ * sends the absolute URL to the proxy. `address` is the URL of the proxy, which may contain a user and password.
  */
 export function routeThrough(address: string, options: ConnectionOptions): Route {
   const dispatcher = new ProxyAgent({
@@ -34,14 +34,14 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
     proxyTls: options.connect,
     requestTls: options.connect,
     uri: address,
-    // Use CONNECT for https only: many proxies refuse it for port 80.
+    // No tunnel if neither the service nor the proxy uses https: many proxies refuse CONNECT for port 80.
     proxyTunnel: false,
     clientFactory: (origin: URL, poolOptions: object) => new TunnelPool(origin, poolOptions),
   });
   return {
     dispatcher,
     describe(cause, sent) {
-      // The codes of undici if the proxy has not opened a tunnel, or has responded with 407 to a request.
+      // The codes of undici if the proxy has refused to open a tunnel, or has responded with 407 to a request.
       const { code = '' } = cause as NodeJS.ErrnoException;
       if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return toAttemptError(cause, sent);
       // The error is permanent, because the proxy would refuse another attempt too.

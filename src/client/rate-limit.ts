@@ -17,8 +17,8 @@ type Window = Record<'limit' | 'remaining' | 'delay', number | undefined>;
 export type RateLimit = { limit: number | undefined; remaining: number; reset: number };
 
 /**
- * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After counts, or else
- * the latest end of the rate-limit windows without requests left, or else that of all windows.
+ * The delay that a 429 requests, in milliseconds from now; undefined if it requests none. Retry-After counts, or else the
+ * latest end of the windows that have no requests left or do not report `remaining`, or else the latest end of all windows.
  */
 export function requestedDelay(headers: HttpHeaders, now: number): number | undefined {
   const windows = readWindows(headers, now);
@@ -36,7 +36,7 @@ export const rateLimitDelay = (headers: HttpHeaders, now: number): number =>
 export const coolDownAfter = ({ status, headers }: HttpResponse, now: number): number | undefined =>
   status === 429 ? rateLimitDelay(headers, now) : exhaustedDelay(readWindows(headers, now), 1);
 
-/** The delay in Retry-After (seconds or a date), in milliseconds; undefined if it is not valid. */
+/** The delay in Retry-After (seconds or a date), in milliseconds; undefined if the header is missing or not valid. */
 export function parseRetryAfter(headers: HttpHeaders, now: number): number | undefined {
   const text = readHeader(headers, header.retryAfter)?.trim() ?? '';
   // RFC 9110 does not allow fractions of a second, but some services send them.
@@ -44,8 +44,8 @@ export function parseRetryAfter(headers: HttpHeaders, now: number): number | und
 }
 
 /**
- * The rate-limit window with the fewest requests left, if the response reports one. Headers usually have the time left,
- * rounded up to seconds, so the end is rounded down.
+ * The rate-limit window with the fewest requests left, if the response reports any; of equal ones, that with the latest end.
+ * Headers usually have the time left, rounded up to seconds, so the end is rounded down.
  */
 export function scarcestLimit(headers: HttpHeaders, now: number): RateLimit | undefined {
   const limits = readWindows(headers, now).flatMap(({ limit, remaining, delay }) => {
@@ -56,7 +56,7 @@ export function scarcestLimit(headers: HttpHeaders, now: number): RateLimit | un
 }
 
 /**
- * Reads all forms of the headers of draft-ietf-httpapi-ratelimit-headers and their predecessors:
+ * Reads the headers of draft-ietf-httpapi-ratelimit-headers and their predecessors, in these forms:
  *
  * - one window without a name: `X-RateLimit-Reset: 30` or `RateLimit-Reset: 30`, each with `-Remaining` and `-Limit`; or
  *   `RateLimit: limit=60, remaining=0, reset=30`
@@ -83,11 +83,11 @@ function readWindows(headers: HttpHeaders, now: number): Window[] {
   ];
 }
 
-/** The milliseconds until the end of a window: a delay in seconds, a Unix time or a date; undefined for another text. */
+/** The milliseconds until the end of a window, from a delay in seconds, a Unix time or a date; otherwise undefined. */
 function delayUntil(text: string | undefined, headers: HttpHeaders, now: number): number | undefined {
   const end = parseNumber(text);
   if (end === undefined) return delayUntilDate(text, headers, now);
-  // Numbers below a billion are delays. Above 100 billion, seconds since the epoch would be after the year 5138.
+  // Numbers below a billion are delays. From 100 billion on (the year 5138 in seconds), they are milliseconds.
   if (end < 1e9) return end < 0 ? undefined : Math.ceil(end * SECOND);
   const time = end < 1e11 ? end * SECOND : end;
   return Math.max(0, Math.ceil(time - serverTime(headers, now)));

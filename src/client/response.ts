@@ -79,7 +79,7 @@ const UP_TO_SEMICOLON = /(?:"(?:[^"\\]|\\.)*"?|<[^>]*>?|[^"<;]+)+/g;
 
 /**
  * Reads a header whose elements have parameters, such as `</pets?page=2>; rel="next"` (Link, RFC 8288) or
- * `"minute";r=0;t=30` (RateLimit, RFC 9651). A `value` is a URL in its brackets, the content of a quoted string, or a token.
+ * `"minute";r=0;t=30` (RateLimit, RFC 9651). A `value` is the content of a quoted string, or any other text as it is sent.
  * Names of parameters are in lower case. If a parameter is repeated, the first one counts; without a value, it is empty.
  */
 export const readHeaderList = (
@@ -112,9 +112,9 @@ export function findLink(headers: HttpHeaders, relation: string): string | undef
   return undefined;
 }
 
-/** Parses an HTTP-date (RFC 9110, 5.6.7) into milliseconds since the epoch; undefined for any other text. */
+/** Parses an HTTP-date in its preferred form (RFC 9110, 5.6.7) into milliseconds since the epoch; otherwise undefined. */
 export function parseHttpDate(text: string): number | undefined {
-  // Date.parse alone would accept numbers, too.
+  // Date.parse alone would accept other texts too, such as `30`.
   const time = /^[A-Z][a-z]+, \d\d [A-Z][a-z]+ \d{4} [\d:]+ GMT$/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(time) ? undefined : time;
 }

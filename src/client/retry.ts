@@ -63,7 +63,7 @@ export function decideRetry(
   return wait <= maxWait ? { wait, reason } : undefined;
 }
 
-/** Why and how a request is retried, and the wait that the response requests. */
+/** The reason to wait, the kind of failure, which decides the waits, and the wait that the response requests. */
 function retryRule(
   outcome: AttemptOutcome,
   { supportsIdempotency, isLocal, now }: RetryState,
@@ -81,7 +81,7 @@ function retryRule(
   }
   const { error } = outcome;
   if (!(error instanceof NetworkError) || error.isPermanent) return ['connection', 'permanent'];
-  // A timed-out attempt has already taken long, so fewer attempts follow.
+  // These rarely end within seconds: a timeout, an unknown host, and a service on this machine that does not run.
   const isPersistent =
     error.code === 'timeout' || error.errno === 'ENOTFOUND' || (error.errno === 'ECONNREFUSED' && isLocal);
   return ['connection', isPersistent ? 'persistent' : 'failure'];

@@ -29,7 +29,7 @@ const DAY = 86_400_000;
 /** Longer waits are shortened to this. It exceeds a day, the longest rate-limit window of our service. */
 const MAX_WAIT = 25 * 3_600_000;
 
-/** The system counts its uptime in steps of this many milliseconds. */
+/** Linux reports the uptime in steps of this many milliseconds. On systems without a boot id, the uptime is not used. */
 const UPTIME_STEP = 10;
 
 /** Matches the name of a wait: its scope, its duration, and the system time, boot id and uptime at its start. */
@@ -54,7 +54,7 @@ function serverOf(baseUrl: string): string {
   return `${LOOPBACK_NAME_PATTERN.test(host) ? 'localhost' : host}:${port}`;
 }
 
-/** The server and path of a base URL. All base URLs of one service give the same text. */
+/** The server (`serverOf`) and the path of a base URL, without a slash at the end. */
 export const serviceOf = (baseUrl: string): string =>
   serverOf(baseUrl) + new URL(baseUrl).pathname.replace(/\/$/, '');
 
@@ -69,7 +69,7 @@ export function createServiceState(
   const stores = stateDirectories.map((directory) => createFactFiles(directory, name));
   /** The waits that this process has started (their files may be deleted), and the facts that it cannot store. */
   const own = new Set<string>();
-  /** What the last response to this process has shown about Idempotency-Key. */
+  /** Whether the last response to this process that shows it has shown support for Idempotency-Key. */
   let isSupported: boolean | undefined;
 
   const facts = (): string[] => [...stores.flatMap((store) => store.read() ?? []), ...own];
@@ -90,7 +90,8 @@ export function createServiceState(
     const [, , duration, at, boot, started] = WAIT.exec(wait) ?? [];
     const byClock = clock.now() - Number(at);
     const now = uptime();
-    // While the boot id is the same, trust the uptime, because the system time may have been changed.
+    // While the boot id is the same, trust the uptime: the system time may have been changed. If both agree, use the system
+    // time, which is more precise.
     const byUptime = boot !== '' && boot === now.boot ? now.milliseconds - Number(started) : byClock;
     const elapsed = Math.abs(byClock - byUptime) <= UPTIME_STEP ? byClock : byUptime - UPTIME_STEP;
     return Math.min(Number(duration), MAX_WAIT) - Math.max(0, elapsed);
@@ -111,7 +112,7 @@ export function createServiceState(
     remove((other) => WAIT.test(other) && remaining(other) <= 0);
   }
 
-  /** The fact that Idempotency-Key is supported, on the day that many days after today. */
+  /** The fact that records support for Idempotency-Key on the day `days` after today. */
   const supportOn = (days: number): string => `idempotency,${Math.floor(clock.now() / DAY) + days}`;
 
   return {
@@ -121,11 +122,11 @@ export function createServiceState(
       return left === 0 ? undefined : clock.now() + left;
     },
     startPause,
-    /** Ends all pauses. Keeps `wait-probe`, the limit for requests that ignore a rate limit. */
+    /** Ends the pauses of all requests, but not `wait-probe`, the pause of requests that ignore them. */
     endPauses: (): void => remove((fact) => WAIT.test(fact) && !fact.startsWith('wait-probe,')),
     /**
-     * Whether a request that ignores the pause may be sent now. During a rate limit, it is true at most once a minute
-     * across processes, so that checking whether the limit still applies cannot get the API key banned.
+     * Whether a request that ignores the pause may be sent now. If so during a pause, the next such request of any process
+     * must wait for a minute, so that checking whether a rate limit still applies cannot get the API key banned.
      */
     tryAcquireProbe(): boolean {
       if (longestWait('all') <= 0) return true;
@@ -133,7 +134,7 @@ export function createServiceState(
       startPause(60_000, 'probe');
       return true;
     },
-    /** Whether a response of today or yesterday (UTC) has shown support for Idempotency-Key (docs/service.md, D10). */
+    /** Whether the last response that shows it, or else one of today or yesterday (UTC), has shown support (D10). */
     supportsIdempotency(): boolean {
       // The support expires, because another service may later run at the address.
       return isSupported ?? facts().some((fact) => [supportOn(0), supportOn(-1)].includes(fact));
@@ -147,7 +148,7 @@ export function createServiceState(
   };
 }
 
-/** Access to the facts that a state directory has for one service and key. Methods return undefined if it cannot be used. */
+/** Reads and changes the facts about a server and a key in a state directory. Without access to it, returns undefined. */
 function createFactFiles(directory: StateDirectory, name: string) {
   const path = join(directory.path, 'services', name);
   return {
@@ -214,7 +215,7 @@ export function prepareStateDirectory(directory: StateDirectory): boolean {
   }
 }
 
-/** Like `makeDirectory` in src/system, but synchronous. Returns false if the directory existed. */
+/** Like `makeDirectory` in src/system, but synchronous. Returns false if the path existed. @throws the system's error */
 export function makeDirectorySync(path: string, withParents = true): boolean {
   try {
     mkdirSync(path, { mode: 0o700 });

@@ -135,7 +135,7 @@ export type ErrorStatus = (typeof errorCodes)[ErrorCode];
 
 const notCarriedOutCodes: readonly ErrorCode[] = ['storage_full', 'storage_unreachable', 'starting'];
 
-/** Whether an error response reports that the request was certainly not carried out (docs/service.md, D11). */
+/** Whether a response is a 503 that says that the request was not carried out (docs/service.md, D11). */
 export const isNotCarriedOut = ({ status, code }: { status: number; code?: string | undefined }): boolean =>
   status === 503 && notCarriedOutCodes.some((errorCode) => errorCode === code);
 

@@ -28,12 +28,12 @@ export const API_KEY_PATTERN = /^[\x21-\x7e]+$/;
 /** A host name, IPv4 address or bracketed IPv6 address, as in a Host header without the port. */
 export const HOST_NAME_PATTERN = /^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)$/i;
 
-/** A loopback name as it appears in a Host header or in the host name of a URL. */
+/** A loopback name or address as it appears in a Host header or in the host name of a URL. */
 export const LOOPBACK_NAME_PATTERN = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i;
 
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]{1,255}$/;
 
-/** The value of an Idempotency-Key, which makes it safe to retry a creation (docs/service.md 4.6). */
+/** The key in an Idempotency-Key header, without its quotes. It makes a creation safe to retry (docs/service.md 4.6). */
 export const IdempotencyKey = z
   .string()
   .check(z.regex(IDEMPOTENCY_KEY, 'must be 1 to 255 printable ASCII characters'));

@@ -34,7 +34,7 @@ const MAX_DEPTH = 500;
 export class NestingError extends SyntaxError {}
 
 /**
- * Parses JSON without losing digits: a safe integer becomes a `number` and a larger one a `bigint`. Minus zero and
+ * Parses JSON without losing digits: a safe integer becomes a `number`, another integer a `bigint`. Minus zero and
  * numbers with a fraction or an exponent become a `LosslessNumber`, which keeps its text. If an object has duplicate
  * names, the last one wins, as with JSON.parse.
  *

@@ -1,8 +1,8 @@
-/** What `GET /requests` shows instead of a secret (docs/testing.md). */
+/** What `GET /requests` and the log show instead of a secret (docs/testing.md). */
 export const REDACTED = '[redacted]';
 
-/** How many requests `GET /requests` and the page show. The server keeps fewer if their headers and bodies are large. */
+/** How many requests `GET /requests` and the page show at most. The server keeps fewer if these need much memory. */
 export const MAX_RECORDED_REQUESTS = 1_000;
 
-/** How many requests of pages that may not use the service `GET /requests` shows, so that no page can fill the log. */
+/** How many of these requests can be from pages that may not use the service. So no such page can fill the log. */
 export const MAX_FOREIGN_REQUESTS = 20;

@@ -56,7 +56,7 @@ export const ReceivedPet = z.looseObject(
 );
 export type ReceivedPet = z.infer<typeof ReceivedPet>;
 
-/** Whether an animal may have one of these statuses: it has one, or its status is missing or not a text. */
+/** Whether an animal has one of these statuses, whatever its case, or may have one: its status is missing or not a text. */
 export const mayHaveStatus = ({ status }: ReceivedPet, statuses: readonly PetStatus[]): boolean =>
   typeof status !== 'string' || (statuses as readonly string[]).includes(status.trim().toLowerCase());
 
@@ -81,6 +81,6 @@ type CompletePet = { id: bigint; name: string; categoryId: bigint; status: PetSt
 /** Formats an animal as the service sends it. */
 export const petJson = (pet: CompletePet): string => `{"id":${pet.id}${petJsonAfterId(pet)}`;
 
-/** The text of an animal as the service sends it, from the end of its id. */
+/** The part after the id in the text of an animal as the service sends it. */
 export const petJsonAfterId = ({ name, categoryId, status }: Omit<CompletePet, 'id'>): string =>
   `,"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;

@@ -4,7 +4,7 @@ import { escapeInvisible, type WholeRequest } from './text.ts';
 /** A curl command that repeats a recorded request, if curl can, and notes about what differs from that request. */
 type CurlCommand = { command: string | undefined; notes: readonly string[] };
 
-/** Headers that curl or the connection sets. */
+/** Headers that curl or the connection sets, and Accept-Encoding, so that curl prints a readable body. */
 const OMITTED = /^(?:accept-encoding|connection|content-length|expect|host|keep-alive|transfer-encoding)$/;
 
 /** A header value that curl sends as it was received. Other characters would be sent as UTF-8. */
@@ -46,7 +46,7 @@ function methodOptions(method: string, hasBody: boolean): string[] {
 
 const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Percent-encodes all but visible ASCII. In a recorded target, each such character is one byte. */
+/** Percent-encodes all characters but visible ASCII. In a recorded target, each character is one byte. */
 const encodeTarget = (target: string): string =>
   target.replace(
     /[^\x21-\x7e]/g,

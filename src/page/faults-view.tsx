@@ -13,7 +13,7 @@ import { Field, Row, Table } from './parts.tsx';
 import type { Page } from './state.ts';
 import { escapeAndShorten, type Faults, formatCount, formatNumber } from './text.ts';
 
-/** The injected faults, each with a button that removes it, and a form that adds a rule. */
+/** A form that adds a rule, and the injected faults, with a button that removes all and one for each rule. */
 export function FaultsView({ page }: { page: Page }) {
   const { faults } = page.state;
   const remove = (path: string, done: string) =>

@@ -17,7 +17,7 @@ export const operations: Readonly<Record<string, Required<Match>>> = {
 /** The statuses that the form offers. */
 export const statuses = [400, 401, 404, 408, 409, 410, 422, 429, 500, 503];
 
-/** The seconds in the Retry-After of a rule that the page adds. */
+/** The seconds in the Retry-After of a rule that the page adds for 429 or 503. */
 const RETRY_AFTER = 2;
 
 /**
@@ -32,14 +32,14 @@ export const newRule = (match: Match | undefined, answer?: number, seconds = 0, 
   ...(times !== undefined && { times }),
 });
 
-/** The rules for the next request like this one, by the labels of their buttons in the details of a request. */
+/** The rules for the next request that matches, by the labels of their buttons in the details of a request. */
 export const nextFaults = (match: Match): Readonly<Record<string, NewRule>> => ({
   'Fail next with 503': newRule(match, 503, 0, 1),
   'Fail next with 429': newRule(match, 429, 0, 1),
   'Delay next by 3 s': newRule(match, undefined, 3, 1),
 });
 
-/** The `match` of a rule for requests like this one; undefined if no rule can match them. */
+/** The `match` of a rule for requests with the operation of this one; undefined if no rule can match them. */
 export const matchOf = ({ operation = '' }: Pick<LoggedRequest, 'operation'>): Match | undefined =>
   Object.hasOwn(operations, operation) ? operations[operation] : undefined;
 

@@ -35,7 +35,7 @@ export const Table = ({ caption, columns, children }: TableProps) => (
 
 type RowProps = { cells: Readonly<Record<string, ComponentChildren>>; class?: string };
 
-/** A row of a table: the names of its columns, each with the content of the cell. */
+/** A row of a table. `cells` has the content of each cell by the name of its column. */
 export const Row = ({ cells, ...rest }: RowProps) => (
   <tr role="row" {...rest}>
     {Object.entries(cells).map(([name, content]) => (

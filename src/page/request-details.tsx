@@ -228,7 +228,7 @@ function SendAgain({ page, whole, children }: SendAgainProps) {
 }
 
 /**
- * Copies a command for curl. Returns what differs from the request.
+ * Copies a command for curl. Returns a message that says what differs from the request.
  *
  * @throws Error with a message for the user, or the error of the browser if it does not let the page copy
  */

@@ -22,7 +22,7 @@ export function RequestsView({ page }: { page: Page }) {
   useArrowKeys(page, list);
   const isOpenedShown = shown.some(({ number }) => number === opened);
   const inTabOrder = isOpenedShown ? opened : shown[0]?.number;
-  // The opened row can be far below, and rows have another height beside the details.
+  // The opened row can be far below, and all rows can change their height when the details open.
   useLayoutEffect(
     () => list.current?.querySelector('.opened')?.scrollIntoView({ block: 'nearest' }),
     [opened, isOpenedShown],

@@ -61,8 +61,8 @@ export function pollQuery({ text: logged, cursor }: RequestLog, text: string): s
 }
 
 /**
- * Adds the new requests in the response to a poll. They replace the log if it is another one, or if the searched text has
- * changed. Of pages that may not use the service, only the latest requests stay.
+ * Adds the new requests in the response to a poll. They replace the old ones if the server has another log now, or if the
+ * searched text has changed. Of the requests of pages that may not use the service, only the latest stay.
  */
 export function mergePoll(log: RequestLog, text: string, response: PollResponse): RequestLog {
   const older = log.log === response.log && log.text === text ? log.requests : [];

@@ -15,7 +15,7 @@ import type { Faults, Keys } from './text.ts';
 /** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
 
-/** Everything that the page shows. */
+/** What the page shows, except the details of a request. */
 export type State = {
   route: Route;
   session: 'none' | 'starting' | 'begun';
@@ -95,7 +95,7 @@ export function runPage(render: (page: Page) => void) {
     ]);
     if (signal.aborted) return;
     const log = response ? mergePoll(before, route.text, response as PollResponse) : before;
-    // In another log, another request has the number of the opened one.
+    // In another log, another request can have the number of the opened one.
     if (before.log !== '' && before.log !== log.log) page.go({ request: undefined }, true);
     update({ log, faults, keys } as Partial<State>);
   }

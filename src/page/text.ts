@@ -3,7 +3,7 @@ import type { DescribedRequest, RequestSummary } from '../server/tools/recorder.
 import type { createTools } from '../server/tools/tools.ts';
 import { createTimeFormatter } from '../system/time-text.ts';
 
-// What the developer tools send (docs/testing.md).
+// The types of what the developer tools send (docs/testing.md).
 
 type Tools = ReturnType<typeof createTools>;
 export type Faults = ReturnType<ReturnType<typeof createFaults>['current']>;
@@ -78,7 +78,7 @@ export function escapeAndShorten(text: string): string {
   return escapeInvisible(start.replaceAll('\n', '\\n').replaceAll('\t', '\\t'));
 }
 
-/** The tokens of JSON, with empty objects and arrays as one token each, and white space. */
+/** The tokens of JSON except numbers and words, with white space. An empty object or array is one token. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[[{]\s*[\]}]|[[\]{},:]|\s+/g;
 const MAX_INDENT = 40;
 

@@ -61,12 +61,12 @@ export type AppOptions = CommonOptions &
   AuthenticationOptions &
   RoutesOptions & {
     limiter: Limiter;
-    /** The names that a Host header may have, besides loopback names; undefined allows every name. */
+    /** The names that a Host header may have, besides those that `checkHost` always allows; undefined allows every name. */
     hosts?: ReadonlySet<string> | undefined;
     faults?: Faults | undefined;
     /** Waits for an injected latency, in milliseconds; returns early when the service stops. */
     sleep?: ((milliseconds: number) => Promise<void>) | undefined;
-    /** Counts a response. `operation` is undefined if the request was refused before its route was found. */
+    /** Counts a response. `operation` is undefined if no route was found, for example for an unknown path. */
     countResponse?: ((operation: string | undefined, status: number) => void) | undefined;
   };
 
@@ -77,7 +77,7 @@ export type App = (
   invalid?: ServiceError,
 ) => Promise<void>;
 
-/** Returns an app that responds with 503 `starting` to every request, until the store is open (docs/service.md 7). */
+/** Returns the app to use until the store is open: all requests but CORS preflights get an error, usually 503 `starting`. */
 export function createStartingApp(options: CommonOptions): App {
   return createAppFrom(options, async ({ request, headers }, invalid = serviceStarting()) => {
     const { cors = [] } = options;
@@ -86,7 +86,7 @@ export function createStartingApp(options: CommonOptions): App {
   });
 }
 
-/** A request that is being handled. `headers` are those of its response, and `path` is its entry in the table of paths. */
+/** A request that is being handled. `headers` are for its response, and `path` is its entry in the table of paths, if any. */
 type Exchange = {
   request: IncomingMessage;
   record: RequestRecord;
@@ -98,7 +98,7 @@ type Exchange = {
 
 /**
  * The whole service as a request handler; it does not listen. A request passes these steps in order: target and host, key,
- * count, input, run, respond, record. Each step returns a value, or throws an error, which `toErrorResponse` converts.
+ * count, input, run, respond, record. If a step before `respond` throws an error, `toErrorResponse` converts the error.
  */
 export function createApp(options: AppOptions): App {
   const { cors = [], faults, hosts, keys, limiter, onError, publicUrl, sleep, tools } = options;
@@ -145,7 +145,7 @@ export function createApp(options: AppOptions): App {
     return result;
   }
 
-  /** Carries out an operation (docs/service.md 4, 5 and 8). Without a path, counts the request and responds 404. */
+  /** Carries out an operation (docs/service.md 4, 5 and 8). Without a route, counts the request, and throws 404 or 405. */
   async function runOperation(
     exchange: Exchange,
     path?: OperationPath & KnownPath,
@@ -321,7 +321,7 @@ function createAppFrom(
       record.responseHeaders = sent.headers;
     }
     if (isRecorded(exchange)) tools?.recorder?.add(record, isReceived ? sent : undefined);
-    // The page sends requests all the time, so the log shows only those that fail.
+    // The page uses the tools all the time, so the log shows requests for the tools and the page only if they fail.
     const isOfPage = path?.kind === 'tool' || path?.kind === 'page';
     if (!isOfPage || result.status >= 400) onAccess?.(record);
     countResponse?.(record.operation, result.status);

@@ -49,7 +49,7 @@ export function createAuthentication(options: AuthenticationOptions) {
 
     credentialError,
 
-    /** Counts a request without a valid credential. Returns its error, or 429 above the limit, unless `isLocal`. */
+    /** Counts a request without a valid credential. Returns its error; above the limit, a 429, but not if `isLocal`. */
     async countGuess(error: CredentialError, client: string): Promise<ServiceError> {
       const decision = await anonymousLimiter.take(networkOf(client), ANONYMOUS_QUOTA);
       return decision.retryAt === undefined || isLocal ? error : tooManyRequests(decision);
@@ -79,7 +79,7 @@ function credentialError(request: IncomingMessage, name: CredentialName): Creden
     const choice = 'to choose the token, set the variable PETS_SERVE_TOKEN of pets serve';
     return unauthorized(reason, `${page}; ${program}; ${choice}`);
   }
-  // A client that sends the scheme Bearer has only mistyped its key, and needs no advice about the header.
+  // A client that sends the scheme Bearer needs no advice about the header. Probably, only its key is mistyped.
   const isMistyped = /^Bearer\b/i.test(request.headers.authorization ?? '');
   return unauthorized(reason, isMistyped ? undefined : 'Send `Authorization: Bearer <API_KEY>`');
 }
@@ -97,7 +97,7 @@ const MISTAKES: readonly [pattern: RegExp, problem: string][] = [
 
 const GENERATED_LENGTH = 48;
 
-/** Why a credential is refused. Repeats no word of the header except common schemes, because others can be secrets. */
+/** Why a credential is refused. Of the header, only common schemes and mistakes are named: other words can be secrets. */
 function reasonOf({ headers }: IncomingMessage, name: CredentialName): string {
   const { authorization = '' } = headers;
   const other = OTHER_HEADERS.find((each) => headers[each.toLowerCase()] !== undefined);

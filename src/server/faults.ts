@@ -13,7 +13,7 @@ const methods = [...new Set(names.map((name) => operations[name].method))];
 const paths = [...new Set(names.map((name) => API_PREFIX + operations[name].path))];
 const statuses = [...new Set(names.flatMap(possibleStatuses))].sort((a, b) => a - b);
 
-/** An object in which unknown fields are errors, because a rule with a misspelled field would never apply. */
+/** An object in which unknown fields are errors, because a rule with a misspelled field would do something else. */
 const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape) =>
   z.strictObject(shape, {
     error: (issue) =>
@@ -49,7 +49,7 @@ export const FaultRule = strictObject({
 /** `times`: how many requests the rule applies to; `retryAfter` is in seconds, and `latency` in milliseconds. */
 export type FaultRule = z.output<typeof FaultRule>;
 
-/** The body of `PUT /faults` and the file of `--faults`: an array. It gets a name, so that errors can say `rule 2`. */
+/** The body of `PUT /faults` and the file of `--faults`: an array. It becomes the field `rules`, so errors say `rule 2`. */
 export const FaultRules = z.pipe(
   z.transform((rules: unknown) => ({ rules })),
   z.object({ rules: z.array(FaultRule, { error: 'must be a JSON array without an object around it' }) }),
@@ -77,7 +77,7 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
   let rules = initial.map(withNumber);
   let requests = 0;
 
-  /** Adds the number of a rule in this run of the service, and how many requests it has applied to. */
+  /** Adds to a rule its number in this run of the service, and the count of requests to which it was applied. */
   function withNumber(rule: FaultRule) {
     return { ...rule, number: ++lastNumber, applied: 0 };
   }
@@ -89,7 +89,7 @@ export function createFaults({ rules: initial = [], ...options }: FaultOptions =
      */
     nextRandom: (): Fault => drawFault(random, requests++),
 
-    /** Returns what the first matching rule does, if any, and counts its use. A latency replaces the random one. */
+    /** Returns what the first matching rule that is not used up does, and counts its use; undefined without such a rule. */
     applyRule(operation: OperationName): (Fault & { number: number }) | undefined {
       const rule = rules.find((candidate) => hasUsesLeft(candidate) && matches(candidate, operation));
       if (rule === undefined) return undefined;
@@ -133,7 +133,7 @@ function matches({ match = {}, answer }: Pick<FaultRule, 'match' | 'answer'>, na
   return isMatched && (answer === undefined || possibleStatuses(name).includes(answer));
 }
 
-/** The random fault of the nth request. The same seed and `n` give the same fault on every machine. */
+/** The random fault of request `n`, from 0. It is the same on every machine, because it depends only on the arguments. */
 export const drawFault = ({ latency, failRate = 0, seed }: RandomFaults, n: number): Fault => ({
   latency: latency && Math.round(latency.min + draw(seed, n, 'latency') * (latency.max - latency.min)),
   mock: failRate > 0 && draw(seed, n, 'failure') < failRate ? RANDOM_FAILURE : undefined,

@@ -8,7 +8,7 @@ const BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.0
 
 type LabeledValue = [labels: Record<string, string | number>, value: number];
 
-/** Counts what `GET /metrics` reports since the start (docs/service.md 12). */
+/** Collects what `GET /metrics` reports (docs/service.md 12). */
 export function createMetrics(
   { banCounts, databaseConnections }: Pick<Backend, 'banCounts' | 'databaseConnections'>,
   onError: (error: unknown) => void,

@@ -75,7 +75,7 @@ const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(te
 
 /**
  * Returns an example of the operation's response with a status, without running the operation. `path` is that of the
- * operation, and `allow` lists its methods.
+ * operation, and `allow` lists the methods of the path.
  *
  * @throws ServiceError 400 if the status is not possible, or if `retryAfter` is invalid or not possible with the status
  */

@@ -8,8 +8,8 @@ const SECOND = 1_000;
 export type RawHeaders = readonly string[];
 
 /**
- * A response, without the headers that every response gets. `contentType` is by default `application/json`. With `latin1`,
- * each character of `body` is one byte of the UTF-8 text.
+ * A response, without the headers that every response gets. `contentType` is by default `application/json`. With the
+ * encoding `latin1`, each character of `body` is one byte of the text in UTF-8.
  */
 export type ServiceResponse = {
   status: number;

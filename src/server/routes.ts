@@ -34,21 +34,21 @@ export type OperationPath = {
   path: string;
   access: 'key';
   kind: 'public';
-  /** By method, without HEAD and OPTIONS. All responses have the `headers`, even errors. */
+  /** By method, without HEAD and OPTIONS. As soon as the route is found, the response has the `headers`, even an error. */
   methods: Readonly<
     Record<string, { name: OperationName; headers: RawHeaders; readsBody: boolean; run: OperationHandler }>
   >;
 };
 
-/** A path outside the API, such as `/healthz`. `label` is its name in metrics; all responses have the `headers`. */
+/** A path outside the API, such as `/healthz`. `label` is its name in metrics; `headers` are also those of its errors. */
 export type RootPath = {
   /** The last segment may be a parameter, such as `{name}`. */
   path: string;
   /** `token`: callers need the developer token (docs/testing.md). */
   access: 'token' | 'open';
   /**
-   * Only requests for `public` paths are recorded, so that health checks do not fill the log. Tools and their page get
-   * no CORS headers. Pages of other origins cannot use tools, but can link to the page.
+   * Requests are recorded only if the path is `public` or unknown, so that health checks do not fill the log. Tools and
+   * their page get no CORS headers. Pages of other origins cannot use tools, but can link to the page.
    */
   kind: 'public' | 'health' | 'tool' | 'page';
   label: string;

@@ -25,7 +25,7 @@ export type OpenedStore = Pick<Backend, 'store' | 'keys'> & {
 /** `publicUrl` and `cors` as in AppOptions; `faults` at the start; `allowHosts` are additional names for a Host header. */
 export type ServiceOptions = ResetOptions & {
   clock: SteadyClock;
-  /** Rejects when the signal is aborted. */
+  /** Resolves after this time. Rejects when the signal is aborted. */
   sleep(milliseconds: number, signal: AbortSignal): Promise<void>;
   location: Pick<StoreLocation, 'open' | 'place'>;
   host: string;
@@ -47,13 +47,13 @@ export type ServiceOptions = ResetOptions & {
   onPageUrl?: ((url: string) => void) | undefined;
   /** Prepares what requests need, such as API keys, before the first request is served. */
   prepare?: ((opened: OpenedStore) => Promise<void>) | undefined;
-  /** Secrets that the log does not show, besides API keys that were generated. */
+  /** Secrets that the log and the developer tools do not show, besides generated API keys and the developer token. */
   secrets?: readonly string[] | undefined;
   faults?: FaultOptions | undefined;
   /** If aborted, the start ends after its current step. */
   signal: AbortSignal;
   onWarning(message: string): void;
-  /** Called once if the store can no longer be read: the service must be stopped. */
+  /** Called once if the store has failed for good: the service must be stopped. */
   onFailure(error: Error): void;
   onError(error: unknown): void;
   onAccess?: OnAccess | undefined;
@@ -82,8 +82,8 @@ export const isLocal = (
   allowHosts.length === 0;
 
 /**
- * Listens on an address, opens a store and serves it. Until the store is open and `prepare` has ended, requests get 503
- * `starting`. Creates nothing until it listens on the address and has read the seed.
+ * Listens on an address, opens a store and serves it. Until the store is open and `prepare` has ended, the app of
+ * `createStartingApp` responds. Creates nothing until it listens on the address and has read the seed.
  *
  * @throws StoreError, the errors of `seed` and `prepare`, the reason of `signal`, or the system's error if the host is
  * unknown or its address is not available. After an error, nothing stays open
@@ -92,7 +92,7 @@ export async function startService(options: ServiceOptions) {
   const { location, host, port, publicUrl, trustedProxies, allowHosts, clock, seed, signal } = options;
   const { cors, bans, onWarning, onFailure, onError, onAccess } = options;
   const stopping = new AbortController();
-  // Each request and each wait for the store adds a listener to this signal. Many listeners are not a leak.
+  // Each injected latency and each wait of the store adds a listener to this signal. Node would warn about more than ten.
   setMaxListeners(0, stopping.signal);
   const sleep = (milliseconds: number) => options.sleep(milliseconds, stopping.signal).catch(() => {});
   const credentials = createCredentials(options.token, () => options.onPageUrl?.(pageUrl()));

@@ -2,14 +2,14 @@ import { BlockList, type IPVersion, isIP } from 'node:net';
 
 const BLOCK = /^([^/]+)(?:\/(\d{1,3}))?$/;
 
-/** Whether the text is an IP address or a CIDR block, such as `10.0.0.0/8` or `fd00::/8`. */
+/** Whether the text is an IP address without a zone, or a CIDR block, such as `10.0.0.0/8` or `fd00::/8`. */
 export const isAddressBlock = (text: string): boolean => parseBlock(text) !== undefined;
 
 /**
  * Returns a function that checks whether an IP address is in one of the blocks. An IPv4 address may also be written as
  * an IPv6 address (`::ffff:10.0.0.1`). Text that is not an address is in no block.
  *
- * @throws TypeError for an entry that is not a block
+ * @throws TypeError for an entry of `blocks` that is neither an address nor a block
  */
 export function createAddressMatcher(blocks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
@@ -23,7 +23,7 @@ export function createAddressMatcher(blocks: readonly string[]): (address: strin
 
 function parseBlock(text: string) {
   const [, network = '', bitText] = BLOCK.exec(text) ?? [];
-  // A zone, as in fe80::1%eth0, has a meaning only on one machine, and BlockList does not accept zones.
+  // A zone, as in fe80::1%eth0, limits an address to one network interface, and BlockList would ignore it.
   if (isIP(network) === 0 || network.includes('%')) return undefined;
   const family = ipVersionOf(network);
   const maxBits = family === 'ipv4' ? 32 : 128;

@@ -8,7 +8,7 @@ import {
   writeFully,
 } from './file-system.ts';
 
-/** The disk refuses writes for now, so nothing was appended. `cause` is the reason. A later append can succeed. */
+/** The disk refuses writes for now, so nothing was appended. `cause` is the system error. A later append can succeed. */
 export class NotAppendedError extends Error {
   override name = 'NotAppendedError';
   readonly code: string | undefined;
@@ -32,7 +32,7 @@ export class FileChangedError extends Error {
 /** Which file is expected, and its size if that is known. */
 type ExpectedFile = Omit<FileStatus, 'size'> & { size?: number };
 
-/** Checks that a path still leads to the same file. @throws FileChangedError if not, or if the size differs; a system error */
+/** Checks that a path leads to the expected file. @throws FileChangedError if not, or if the size differs; a system error */
 export async function requireSameFile(
   files: FileSystem,
   path: string,
@@ -57,7 +57,7 @@ function requireSame(path: string, actual: FileStatus | undefined, expected: Exp
 
 /**
  * A file open for durable appends. Only this object may write to the file. After an error other than
- * `NotAppendedError`, it must not be used again: bytes of the failed append may be on the disk.
+ * `NotAppendedError`, only `close` may be called: bytes of the failed append may be on the disk.
  */
 export type AppendFile = Awaited<ReturnType<typeof openAppendFile>>;
 
@@ -65,11 +65,11 @@ export type AppendFile = Awaited<ReturnType<typeof openAppendFile>>;
  * Opens a file for durable appends.
  *
  * @param expected the status of the file when it was read
- * @throws FileChangedError if the file is not the expected one, or has changed since it was read, or a system error
+ * @throws FileChangedError if the path leads to another file, or the size has changed since then; a system error
  */
 export async function openAppendFile(files: FileSystem, path: string, expected: FileStatus) {
   const file = await files.open(path, 'readwrite');
-  /** The file after the last append: which file it is, and its size. `stat` must still return this. */
+  /** Which file it is, and its size after the last append. As long as nothing else changes the file, `stat` returns this. */
   let status: FileStatus;
   try {
     status = await file.stat();
@@ -108,10 +108,10 @@ export async function openAppendFile(files: FileSystem, path: string, expected: 
     /**
      * Appends the bytes and syncs them. Concurrent calls run one after the other.
      *
-     * @param start where to write; by default, at the end. Later bytes of the file are removed. The next append makes that
-     * durable
-     * @throws NotAppendedError if the disk refuses writes for now. The file has its old end again
-     * @throws FileChangedError if another program moved, replaced or changed the file
+     * @param start where to write; by default, at the end. The file then ends after the written bytes. If that makes it
+     * shorter, the new size is durable only after the next append
+     * @throws NotAppendedError if the disk refuses writes for now. The file has its old size again
+     * @throws FileChangedError if another program moved, replaced, deleted or changed the file
      * @throws any other error: the bytes may be in the file
      */
     append: (bytes: Uint8Array, start?: number): Promise<void> =>
@@ -130,8 +130,8 @@ export async function openAppendFile(files: FileSystem, path: string, expected: 
       }),
 
     /**
-     * Checks that `append` would find the file unchanged, and space for so many bytes: writes zeros after the end, and
-     * removes them again. After a kill in between, the file ends with zeros.
+     * Checks that `append` would find the file unchanged, and space for `bytes` bytes: writes zeros after the end, and
+     * removes them again. If the process is killed in between, the file can end with zeros.
      *
      * @throws like `append`
      */
@@ -143,7 +143,7 @@ export async function openAppendFile(files: FileSystem, path: string, expected: 
         await file.truncate(size);
       }),
 
-    /** Waits for running appends, then closes the file. */
+    /** Waits for running appends and probes, then closes the file. */
     async close(): Promise<void> {
       await last;
       await file.close();

@@ -1,6 +1,6 @@
-// The files that the build writes to dist/. In an executable that contains Node, they are assets with the same names.
+// Reads files that the build writes to dist/. In an executable that contains Node, they are assets with the same names.
 
-/** The part of `node:sea` that the type declarations of Node 20 do not have. */
+/** `node:sea` with a function that the type declarations of Node 20 do not have. */
 type SeaWithKeys = typeof import('node:sea') & { getAssetKeys(): string[] };
 
 /** Whether the program runs as one executable file that contains Node. */
@@ -12,7 +12,7 @@ export function readBundledText(directory: string, name: string): string {
   return process.getBuiltinModule('node:fs').readFileSync(`${directory}/${name}`, 'utf8');
 }
 
-/** The names of the files in a folder of dist/, relative to that folder. If it is missing, run `npm run build` first. */
+/** The names of the files in a folder of dist/. @throws a system error if it is missing, because the build has not run */
 export function listBundledFiles(directory: string, folder: string): string[] {
   if (!isSingleExecutable()) return process.getBuiltinModule('node:fs').readdirSync(`${directory}/${folder}`);
   const keys = (process.getBuiltinModule('node:sea') as SeaWithKeys).getAssetKeys();

@@ -4,7 +4,7 @@ import { uptime } from 'node:os';
 /** A source of the current time, in milliseconds since the epoch. */
 export type Clock = { now(): number };
 
-/** A clock that also has `elapsed`: milliseconds since some start, which changes of the system time do not affect. */
+/** A clock with `elapsed`, the milliseconds since a fixed moment. Changes of the system time do not affect `elapsed`. */
 export type SteadyClock = Clock & { elapsed(): number };
 
 export const systemClock: SteadyClock = { now: Date.now, elapsed: () => performance.now() };
@@ -25,7 +25,7 @@ function readBoot(): string {
   }
 }
 
-/** The user or a signal interrupted the work, for example with Ctrl-C. */
+/** Work was interrupted: by the user (Ctrl-C), by a signal, or because the client that did it was closed. */
 export class InterruptedError extends Error {
   override name = 'InterruptedError';
   override message = 'interrupted';

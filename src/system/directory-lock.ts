@@ -10,7 +10,7 @@ import { errnoOf, isNoSpace, LockError, type LockOwner, systemMessageOf } from '
 
 /** A lock that reserves a directory for this process. */
 export interface DirectoryLock {
-  /** Publishes this process's URL to processes that fail to lock the directory. */
+  /** Publishes this process's URL to processes that find the directory locked. */
   announce(url: string): void;
   release(): Promise<void>;
 }
@@ -27,7 +27,7 @@ const TIMEOUT_MS = 5_000;
 const RETRY_MS = 10;
 
 /**
- * Locks the directory until this process releases the lock or ends.
+ * Locks the directory until this process releases the lock or ends. For Windows, see `acquirePipe`.
  *
  * A lock file could outlive its process. Instead, each process that wants the directory listens on a socket with a
  * unique name in the directory. A socket that refuses connections belongs to a process that has ended, and any process
@@ -35,8 +35,8 @@ const RETRY_MS = 10;
  * other claims. Of two processes, at least one therefore sees the other. A process that sees no other living claim gets
  * the lock. If processes see each other, the claim with the smallest name stays and the others withdraw and wait.
  *
- * @throws LockError if another process holds the lock (`owner`), if no socket can be created in the directory or its path
- * is too long for one, or if other processes claim the directory for too long; a system error if it cannot be read or changed
+ * @throws LockError if another process holds or may hold the lock (`owner`), if no socket can be created in the directory
+ * or its path is too long for one, or if others claim it for 5 s; a system error if it cannot be read or changed
  */
 export async function acquireDirectoryLock(
   directory: string,
@@ -72,7 +72,7 @@ export async function acquireDirectoryLock(
   });
 }
 
-/** The process that has locked a directory; undefined if there is none. Never rejects. Also deletes dead claims. */
+/** The process that holds or may hold the lock of a directory, if one is found. Never rejects. Also deletes dead claims. */
 export async function findLockOwner(directory: string): Promise<LockOwner | undefined> {
   try {
     if (process.platform === 'win32') {
@@ -102,7 +102,7 @@ async function createClaim(directory: string, short: string): Promise<Claim> {
   }
 }
 
-/** The names of other processes' living claims. Deletes dead ones. @throws LockError if another process holds the lock */
+/** Finds the claims of other processes, and deletes dead ones. @throws LockError if one holds or may hold the lock */
 async function findLivingClaims(directory: string, short: string, own?: string, probeTimeout?: number) {
   const names = (await fs.readdir(directory)).filter((name) => CLAIM.test(name) && name !== own);
   const living: string[] = [];
@@ -146,7 +146,7 @@ async function pipeOf(directory: string): Promise<string> {
 }
 
 /**
- * The state of a claim. The socket of a claim sends `claiming` or `holding` to every client, as one line of JSON.
+ * The state of a claim. Its socket sends every client one line of JSON, in which `state` is `claiming` or `holding`.
  * `dead` means that no process listens: the process has ended or has released its claim. `silent` means that a process
  * may listen, but sent no valid state.
  */
@@ -211,7 +211,7 @@ async function probe(path: string, timeout = PROBE_TIMEOUT_MS): Promise<ClaimSta
   socket.setTimeout(timeout, () => socket.destroy());
   try {
     const received = await text(socket);
-    // A claim that is being released disconnects its clients. A later probe finds it dead.
+    // A claim that ends disconnects clients to which it has not sent its state. A later probe finds it dead.
     if (received === '') return { state: 'claiming' };
     const { state, pid, url } = JSON.parse(received);
     if (state !== 'claiming' && state !== 'holding') return { state: 'silent' };
@@ -229,7 +229,7 @@ const MAX_SOCKET_PATH = 103;
 /** The longest path of a directory in bytes, so that the socket fits. A process id has 5 digits on macOS, 7 on Linux. */
 const MAX_DIRECTORY_PATH = MAX_SOCKET_PATH - '/claim-99999-ffffffff'.length;
 
-/** Calls `use` with a path of the directory that is short enough for sockets in it. @throws LockError if there is none */
+/** Calls `use` with a path of the directory that is short enough for sockets. @throws LockError if none is; a system error */
 async function withShortPath<T>(directory: string, use: (short: string) => Promise<T>): Promise<T> {
   if (Buffer.byteLength(directory) <= MAX_DIRECTORY_PATH) return use(directory);
   if (process.platform !== 'linux') {

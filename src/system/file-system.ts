@@ -32,7 +32,7 @@ export interface FileSystem {
   readdir(path: string): Promise<string[]>;
   /** The status of the file that has this path now. */
   stat(path: string): Promise<FileStatus>;
-  /** A string that changes whenever the file is modified or replaced. */
+  /** A string that changes when the file is modified or replaced, as far as its inode, size and times show that. */
   version(path: string): Promise<string>;
   /** Waits until created, renamed and deleted names in the directory are on the disk. */
   syncDirectory(path: string): Promise<void>;
@@ -62,14 +62,14 @@ export const realFileSystem: FileSystem = {
   mkdir: (path) => fs.mkdir(path, { mode: 0o700 }).then(() => fs.chmod(path, 0o700).catch(() => {})),
   chmod: fs.chmod,
   readdir: (path) => fs.readdir(path),
-  // This call is synchronous, because it takes less than a microsecond and the thread pool would add twenty.
+  // Synchronous, because this takes a few microseconds and the thread pool would add several times as much.
   stat: async (path) => statSync(path),
   async version(path) {
     const { ino, size, mtimeMs, ctimeMs } = statSync(path);
     return [ino, size, mtimeMs, ctimeMs].join(':');
   },
   async syncDirectory(path) {
-    // Windows cannot open a directory, but writes changed directory entries to the disk immediately.
+    // On Windows, Node cannot open a directory. NTFS records changes of names in its journal.
     if (process.platform === 'win32') return;
     const handle = await fs.open(path, O_RDONLY);
     try {
@@ -224,7 +224,7 @@ export async function replaceFile(fileSystem: FileSystem, path: string, parts: F
 /** A unique name for a temporary file that will become `name`, which can be a path. */
 export const temporaryName = (name: string): string => `${name}.new-${randomBytes(8).toString('hex')}`;
 
-/** Whether the name was made by `temporaryName`. */
+/** Whether a name has the form of those that `temporaryName` makes. */
 export const isTemporaryName = (name: string): boolean => /\.new-[0-9a-f]+$/.test(name);
 
 /** Deletes a file if it exists. */
@@ -235,7 +235,7 @@ export async function removeFile(fileSystem: FileSystem, path: string): Promise<
 }
 
 /**
- * Creates the directory and its missing parents with mode 0700 despite the umask. Does not sync their names: see `fsyncAncestors`.
+ * Creates the directory and its missing parents with mode 0700, whatever the umask is. `fsyncAncestors` syncs their names.
  *
  * Node's recursive mkdir is not used, because it never returns if the file system reports ENOENT for every mkdir, as
  * /proc does.
@@ -252,8 +252,8 @@ export async function makeDirectory(fileSystem: FileSystem, path: string, withPa
 }
 
 /**
- * Like `makeDirectory`, and sets mode 0700 if the directory existed with another mode and belongs to this user. Another
- * owner may have given this user access, as in a container with a random user id: the files must be private themselves.
+ * Like `makeDirectory`, and sets mode 0700 on a directory that existed. That fails silently if another user owns it, who
+ * may have given this user access, as in a container with a random user id. So its files must be private themselves.
  */
 export async function makePrivateDirectory(fileSystem: FileSystem, path: string): Promise<void> {
   await makeDirectory(fileSystem, path);

@@ -27,7 +27,7 @@ export type ListenOptions = {
 };
 
 type Connection = {
-  /** The request that arrived last, and the response to it. */
+  /** The last request that was passed to the app, and the response to it. */
   request?: IncomingMessage;
   response?: ServerResponse;
   /** Whether the connection closes after the response. Until then, what arrives is ignored. */
@@ -35,7 +35,7 @@ type Connection = {
 };
 
 /**
- * Serves an app on an address, until `replaceApp` is called.
+ * Serves an app on an address. `replaceApp` sets the app for later requests.
  *
  * @throws the system's error (`EADDRINUSE`, `EACCES`, …) if the address is not available
  */
@@ -60,7 +60,7 @@ export async function listen(app: App, { host, port, limits = {} }: ListenOption
     const { socket } = request;
     const connection = connections.get(socket);
     if (connection === undefined) return;
-    // One request at a time: a client that sends another before the response learns that it was not handled.
+    // One request at a time: if another arrives before the response, the closed connection shows that it was not handled.
     if (isPending(connection)) closeAfterResponse(connection);
     if (connection.isClosing) return;
     connection.request = request;
@@ -160,7 +160,7 @@ function sendError(app: App, error: ServiceError, socket: Socket): void {
   app(request, response, error);
 }
 
-/** A host as part of a URL; the wildcard addresses are replaced by loopback. */
+/** A host as part of a URL, with the loopback address in place of a wildcard address. */
 function urlHost(host: string): string {
   // A server that listens on all IPv6 addresses also accepts IPv4.
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1';

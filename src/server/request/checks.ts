@@ -24,7 +24,7 @@ export function checkExpectation({ headers: { expect } }: IncomingMessage): void
 
 /**
  * Whether a browser has sent a request for a page of another origin, such as another port of this machine. Browsers report
- * this in `Sec-Fetch-Site`; over plain HTTP beyond loopback, they send only `Origin`. Other clients send neither.
+ * this in `Sec-Fetch-Site`; over plain HTTP beyond loopback, at most in `Origin`. Other clients usually send neither.
  * `publicUrl` is the URL of the service as a reverse proxy offers it.
  */
 export function isOfOtherOrigin({ headers }: IncomingMessage, publicUrl: string | undefined): boolean {
@@ -57,7 +57,7 @@ export function foreignOrigin(
 
 const PORT = /:\d{1,5}$/;
 
-// `createAddressMatcher` would check these with `isIP`, whose first call compiles a regular expression for 3 ms.
+// `createAddressMatcher` would call `isIP`, and Node 20 would compile its regular expressions, which takes milliseconds.
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');

@@ -49,7 +49,7 @@ export function parseQuery(target: string): Query {
 /** Decodes a part of a query, in which `+` is a space. */
 function decode(text: string): string {
   try {
-    // Most parts need no decoding, which takes 1 % of a request.
+    // Most parts need no decoding, so save its time.
     return /[%+]/.test(text) ? decodeURIComponent(text.replaceAll('+', ' ')) : text;
   } catch {
     throw invalidRequest('The query has malformed percent-encoding');

@@ -22,7 +22,7 @@ export type RequestRecord = ReturnType<typeof createRecord>;
 
 /**
  * The record of a request that arrived at `started` (`clock.elapsed()`), or, without a method, of bytes that are no request.
- * `client` is an IP address, `rule` the number of a fault rule, `latency` its delay, and `window` what the response reports.
+ * `client` is an IP address, `rule` the number of a fault rule, `latency` the injected delay, and `window` what headers report.
  */
 export const createRecord = (
   id: string,
@@ -64,7 +64,7 @@ export const createRecord = (
   number: 0,
   /** The origin of a page that may not use the service; `unknown` if any website can have caused the request. */
   foreignOrigin: undefined as string | undefined,
-  /** The memory that the texts need, in bytes. */
+  /** About how much memory the texts need, in bytes. */
   size: 0,
 });
 
@@ -179,7 +179,7 @@ function whyNotAgain(
 /** An origin that `--cors` accepts, without characters that mean something to a shell. */
 const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
-/** Why a request got its response, in one sentence without the status and without a full stop (docs/testing.md). */
+/** Why a request got its response: usually one sentence, without its status and its last full stop (docs/testing.md). */
 function describeReason(request: RequestRecord, outcome: ReturnType<typeof outcomeOf>): string {
   const { status, message, mock, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
@@ -406,7 +406,7 @@ export function createRecorder() {
     /** The requests after a number, the newest first. */
     after: (number: number) => records.filter((record) => record.number > number).reverse(),
 
-    /** Empties the log. The numbers continue, and earlier cursors are before the next request. */
+    /** Empties the log. The numbers continue. With an earlier cursor, a client gets all requests that are added later. */
     clear(): void {
       logId = randomBytes(4).toString('hex');
       records = [];
@@ -431,7 +431,7 @@ export function createRecorder() {
 export function recordBody(record: RequestRecord, request: IncomingMessage): void {
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers;
   if (length === undefined && coding === undefined) return;
-  // The rest of the body may arrive after the response.
+  // Count the largest size now, because the rest of the body may arrive after the response.
   record.size = MAX_RECORDED_BODY;
   // Listening to `data` would start to read the body, so wait until the service reads it, or Node after the response.
   request.once('resume', () => {

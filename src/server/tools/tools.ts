@@ -204,7 +204,7 @@ const SendAgain = z.object(
   'must be a JSON object',
 );
 
-/** Headers that belong to one connection or one request, and are not sent again. */
+/** Headers that belong to one connection or one request, and are not copied. */
 const OWN_HEADERS =
   /^(?:connection|keep-alive|proxy-connection|transfer-encoding|content-length|expect|upgrade|te|trailer|idempotency-key|x-request-id)$/i;
 
