@@ -45,7 +45,7 @@ export function createTransport(options: TransportOptions) {
   const { proxy } = options;
   const route: Route | Promise<Route> =
     proxy === undefined
-      ? { dispatcher: new Agent(CONNECTION_OPTIONS), describe: toAttemptError }
+      ? { dispatcher: new Agent(CONNECTION_OPTIONS), toError: toAttemptError }
       : // Most users have no proxy, so this module is loaded only here.
         import('./proxy-agent.ts').then(({ routeThrough }) => routeThrough(proxy, CONNECTION_OPTIONS));
   return {
@@ -68,7 +68,7 @@ const CONNECTION_OPTIONS: ConnectionOptions = {
  * byte. If an error occurs before that call, nothing was sent. If it occurs later, the request may have been applied.
  */
 export function runAttempt(
-  { dispatcher, describe }: Route,
+  { dispatcher, toError }: Route,
   attempt: Attempt,
   { startTimer = setTimeout }: TransportOptions,
 ): Promise<AttemptOutcome | undefined> {
@@ -129,7 +129,7 @@ export function runAttempt(
       },
       onResponseError(_, cause) {
         if (!sent && !ended && allowMoreTime(cause, timeout)) return dispatch();
-        end({ error: describe(cause, sent) });
+        end({ error: toError(cause, sent) });
       },
     };
     function dispatch(): void {

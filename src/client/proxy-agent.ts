@@ -11,7 +11,7 @@ export type ConnectionOptions = Agent.Options & { connect: { timeout: number } }
 export type Route = {
   dispatcher: Dispatcher;
   /** `sent` is true if the service may have received the request. */
-  describe(cause: Error, sent: boolean): ClientError;
+  toError(cause: Error, sent: boolean): ClientError;
 };
 
 /** Connections to the proxy, in which tunnels are opened. */
@@ -40,7 +40,7 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
   });
   return {
     dispatcher,
-    describe(cause, sent) {
+    toError(cause, sent) {
       // The codes of undici if the proxy has refused to open a tunnel, or has responded with 407 to a request.
       const { code = '' } = cause as NodeJS.ErrnoException;
       if (!['UND_ERR_ABORTED', 'UND_ERR_INVALID_ARG'].includes(code)) return toAttemptError(cause, sent);

@@ -22,7 +22,7 @@ import type { Clock, Uptime } from '../system/clock.ts';
 // - `wait-all` for all requests, and `wait-probe` for requests that ignore it: the duration, and the system time, boot id
 //   and uptime at its start. Two clocks, because the system time may be set to another time during a wait, and the uptime
 //   begins again with each start of the machine.
-// - `idempotency`: the latest day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
+// - `idempotency`: a recent day (UTC, in days since the epoch) on which a response showed support for Idempotency-Key
 
 const DAY = 86_400_000;
 

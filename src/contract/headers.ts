@@ -22,7 +22,7 @@ export const header = {
   wwwAuthenticate: 'WWW-Authenticate',
 } as const;
 
-/** The form of an API key: visible ASCII only, so that a key cannot inject text into a header or a message. */
+/** The form of an API key: visible ASCII only, so that a key cannot add a line to a header or a message. */
 export const API_KEY_PATTERN = /^[\x21-\x7e]+$/;
 
 /** A host name, IPv4 address or bracketed IPv6 address, as in a Host header without the port. */

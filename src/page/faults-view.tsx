@@ -34,7 +34,7 @@ export function FaultsView({ page }: { page: Page }) {
 }
 
 function RuleForm({ add }: { add(rule: NewRule): void }) {
-  const number = (name: string, placeholder: string) => (
+  const numberField = (name: string, placeholder: string) => (
     // Not a field of the type `number`, because the mouse wheel would change its value.
     <input name={name} inputMode="decimal" autocomplete="off" placeholder={placeholder} size={8} />
   );
@@ -67,8 +67,8 @@ function RuleForm({ add }: { add(rule: NewRule): void }) {
           <option value="">as usual</option>
         </select>
       </Field>
-      <Field label="Delay, s">{number('delay', '0')}</Field>
-      <Field label="Times">{number('times', 'always')}</Field>
+      <Field label="Delay, s">{numberField('delay', '0')}</Field>
+      <Field label="Times">{numberField('times', 'always')}</Field>
       <button type="submit" class="primary">
         Add rule
       </button>

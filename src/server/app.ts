@@ -322,8 +322,8 @@ function createAppFrom(
     }
     if (isRecorded(exchange)) tools?.recorder?.add(record, isReceived ? sent : undefined);
     // The page uses the tools all the time, so the log shows requests for the tools and the page only if they fail.
-    const isOfPage = path?.kind === 'tool' || path?.kind === 'page';
-    if (!isOfPage || result.status >= 400) onAccess?.(record);
+    const isTool = path?.kind === 'tool' || path?.kind === 'page';
+    if (!isTool || result.status >= 400) onAccess?.(record);
     countResponse?.(record.operation, result.status);
   }
 }

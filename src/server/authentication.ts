@@ -24,7 +24,7 @@ export type AuthenticationOptions = {
 
 const ANONYMOUS_QUOTA: Quota = { perMinute: 60, perDay: Number.POSITIVE_INFINITY };
 
-/** The rate-limit window of a client's address, for responses to callers without a valid key. */
+/** The rate-limit window of a client's address, for responses that do not report the window of an API key. */
 export const anonymousWindow = (limiter: MemoryLimiter, client: string): RateLimitWindow =>
   limiter.peek(networkOf(client), ANONYMOUS_QUOTA).window;
 

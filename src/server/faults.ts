@@ -13,7 +13,7 @@ const methods = [...new Set(names.map((name) => operations[name].method))];
 const paths = [...new Set(names.map((name) => API_PREFIX + operations[name].path))];
 const statuses = [...new Set(names.flatMap(possibleStatuses))].sort((a, b) => a - b);
 
-/** An object in which unknown fields are errors, because a rule with a misspelled field would do something else. */
+/** An object in which unknown fields are errors, because a rule with a misspelled field would not do what it should. */
 const strictObject = <Shape extends z.core.$ZodShape>(shape: Shape) =>
   z.strictObject(shape, {
     error: (issue) =>

@@ -29,7 +29,7 @@ export type SentResponse = Required<Pick<ServiceResponse, 'headers' | 'body' | '
   bytes: number;
 };
 
-/** Completes a response with the headers that every response has (docs/service.md 8.3 and 10), and with `more`. */
+/** Completes a response with the headers of its body and of the rate limit (docs/service.md 8.3), and with `more` headers. */
 export function completeResponse(
   { headers = [], body, contentType = 'application/json', encoding = 'utf8' }: ServiceResponse,
   window: RateLimitWindow,

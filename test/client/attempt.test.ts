@@ -36,7 +36,7 @@ async function start(act: Act = (socket) => socket.write(formatResponse(201, {})
       canSend: () => true,
       ...change,
     };
-    return runAttempt({ dispatcher: agent, describe: toAttemptError }, attempt, { startTimer });
+    return runAttempt({ dispatcher: agent, toError: toAttemptError }, attempt, { startTimer });
   };
   return {
     server,

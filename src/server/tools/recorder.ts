@@ -22,7 +22,7 @@ export type RequestRecord = ReturnType<typeof createRecord>;
 
 /**
  * The record of a request that arrived at `started` (`clock.elapsed()`), or, without a method, of bytes that are no request.
- * `client` is an IP address, `rule` the number of a fault rule, `latency` the injected delay, and `window` what headers report.
+ * `client`: an IP address; `rule`: the number of a fault rule; `latency`: the injected delay; `window`: what headers report.
  */
 export const createRecord = (
   id: string,
@@ -284,7 +284,7 @@ const WORD_PARAMETER = String.raw`(?:^|[\s?&;+])${NAME}`;
 const NAMED = namedBy(NAME, WORD_PARAMETER);
 const NAMED_IN_REQUEST = namedBy(`${NAME}|${SECRET_NAMES}`, `${WORD_PARAMETER}|(?:^|[?&;])${SECRET_NAMES}`);
 
-const PART = /([\s&?;"]+)/;
+const SEPARATOR = /([\s&?;"]+)/;
 
 type Redactor = ReturnType<ReturnType<typeof createRequestRedactors>>;
 
@@ -325,7 +325,7 @@ function redactorOf(secrets: readonly string[], named: typeof NAMED) {
   return (text: string): string => {
     const replaced = replace(text);
     if (isClean(replaced)) return replaced;
-    const parts = replaced.split(PART).map((part) => (isClean(part) ? part : REDACTED));
+    const parts = replaced.split(SEPARATOR).map((part) => (isClean(part) ? part : REDACTED));
     const joined = parts.join('');
     return isClean(joined) ? joined : REDACTED;
   };
