@@ -17,6 +17,6 @@ declare module 'undici/lib/dispatcher/proxy-agent.js' {
 }
 declare module 'pgpass/lib/index.js' {
   type Connection = { host: string; port: number; database: string; user: string };
-  /** Looks up a password in the file that `PGPASSFILE` names, or in ~/.pgpass. Ignores a file that other users can access. */
+  /** Looks up a password in the password file of PostgreSQL. Except on Windows, ignores a file that others can access. */
   export default function pgpass(connection: Connection, callback: (password?: string) => void): void;
 }

@@ -168,8 +168,8 @@ function updateServiceState(
   const coolDown = coolDownAfter(response, now);
   if (coolDown !== undefined) state.startPause(coolDown);
   const supportsIdempotency = readHeader(response.headers, header.idempotencySupported) === 'true';
-  // A missing Idempotency-Supported shows that there is no support only in a success, or in a 5xx with an error code. Other
-  // responses may come from a proxy, or from a service that refused the request before it read the API key.
+  // A missing Idempotency-Supported shows that there is no support only in a success, or in a 5xx with a code that is not of
+  // `isNotCarriedOut`. Others may come from a proxy, or from a service that refused the request before it read the API key.
   const isFromService = isBelow300 || (status >= 500 && code !== undefined && !isNotCarriedOut(response));
   if (isFromService || supportsIdempotency) state.recordIdempotencySupport(supportsIdempotency);
 }

@@ -53,7 +53,7 @@ export class NetworkError extends ClientError {
   readonly code: 'network_error' | 'timeout' | 'local_error';
   /** Whether the service may have received the request. */
   readonly sent: boolean;
-  /** The error code of the system, of TLS or of undici, such as ECONNREFUSED; or INCOMPLETE for a body that is cut off. */
+  /** The error code of the system, of TLS or of undici, such as ECONNREFUSED; INCOMPLETE if `decodeBody` finds a cut body. */
   readonly errno: string | undefined;
   /** Whether another attempt would fail in the same way, as after a certificate error. */
   readonly isPermanent: boolean;

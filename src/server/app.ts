@@ -77,7 +77,7 @@ export type App = (
   invalid?: ServiceError,
 ) => Promise<void>;
 
-/** Returns the app to use until the store is open: all requests but CORS preflights get an error, usually 503 `starting`. */
+/** Returns the app to use until the store is open: all requests but allowed preflights get an error, mostly 503 `starting`. */
 export function createStartingApp(options: CommonOptions): App {
   return createAppFrom(options, async ({ request, headers }, invalid = serviceStarting()) => {
     const { cors = [] } = options;

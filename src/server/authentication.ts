@@ -119,9 +119,9 @@ function reasonOf({ headers }: IncomingMessage, name: CredentialName): string {
 const Session = z.object({ code: z.string({ error: 'must be a string' }) }, 'must be an object with a code');
 
 /**
- * Creates the credentials for the developer tools (docs/testing.md): a token, and the session of the page, which is
- * opened with a code. A code works once; then there is a new one. The user can choose the token. Generated credentials
- * have 256 bits and the form of an API key, so that everything that redacts API keys redacts them too.
+ * Creates the credentials for the developer tools (docs/testing.md): a token, which the user can choose, and a session for
+ * the page. A code in the page's address opens the session. A code works once; then there is a new one. Generated
+ * credentials have 256 bits and the form of an API key, so that everything that redacts API keys redacts them too.
  *
  * @param onNewCode called when a code was used and there is a new one
  */

@@ -40,11 +40,11 @@ export type OperationPath = {
   >;
 };
 
-/** A path outside the API, such as `/healthz`. `label` is its name in metrics; `headers` are also those of its errors. */
+/** A path outside the API, such as `/healthz`. `label` is its name in metrics; for `headers`, see `OperationPath`. */
 export type RootPath = {
   /** The last segment may be a parameter, such as `{name}`. */
   path: string;
-  /** `token`: callers need the developer token (docs/testing.md). */
+  /** `token`: callers need the developer token or the session of the page (docs/testing.md). */
   access: 'token' | 'open';
   /**
    * Requests are recorded only if the path is `public` or unknown, so that health checks do not fill the log. Tools and

@@ -252,7 +252,7 @@ export async function makeDirectory(fileSystem: FileSystem, path: string, withPa
 }
 
 /**
- * Like `makeDirectory`, and sets mode 0700 on a directory that existed. That fails silently if another user owns it, who
+ * Like `makeDirectory`, and sets mode 0700 on a directory that existed. That can fail silently if another user owns it, who
  * may have given this user access, as in a container with a random user id. So its files must be private themselves.
  */
 export async function makePrivateDirectory(fileSystem: FileSystem, path: string): Promise<void> {
