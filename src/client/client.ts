@@ -38,7 +38,7 @@ type CallOptions = Partial<Pick<RequestPolicy, 'ignorePause' | 'sendLog'>> & {
 
 export type Client = ReturnType<typeof createClient>;
 
-/** Calls the operations of the service, with retries (docs/client-behavior.md). */
+/** Creates a client that calls the operations of the service, with retries (docs/client-behavior.md). */
 export function createClient(options: ClientOptions) {
   const transport = createTransport(options);
   const state = createServiceState(options, options);

@@ -5,7 +5,7 @@ import { NewPet, Orders, Pet, PetStatus, Pets, ReceivedPet, ReceivedPets } from 
 /** The range and default of `limit` (docs/service.md 8.1). */
 export const pageSize = { min: 1, max: 100, default: 20 } as const;
 
-/** The text of the query parameter `limit`. */
+/** The query parameter `limit`, which is parsed from text. */
 export const PageLimit = z.pipe(
   z.custom<string>(
     (text) => typeof text === 'string' && /^[1-9]\d{0,2}$/.test(text) && Number(text) <= pageSize.max,
