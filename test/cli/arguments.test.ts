@@ -94,13 +94,7 @@ const wrongLines: Line[] = [
   ...['-0.1', '1.1', '50%', '1e-1', '', '.'].map(
     (text): Line => [`serve --fail-rate=${text}`, '--fail-rate', 'from 0 to 1', `"${text}"`],
   ),
-  [
-    'serve --public-url=https://a@shop.example',
-    '--public-url',
-    'https://shop.example',
-    '"https://a@shop.example"',
-  ],
-  ...['shop.example', 'ftp://shop.example', 'https://shop.example/?x', ''].map(
+  ...['shop.example', 'ftp://shop.example', 'https://shop.example/?x', 'https://a@shop.example', ''].map(
     (text): Line => [`serve --public-url=${text}`, '--public-url', 'https://shop.example', `"${text}"`],
   ),
   ...['localhost', '10.0.0.0/33', '10.0.0.0/', '10.0.0.1:80', ''].map(
@@ -131,7 +125,6 @@ const wrongLines: Line[] = [
   ['17', 'pets get 17'],
   ['help backup', 'no help for backup', 'pets help store copy'],
   ['list --since 7d', 'unknown option --since', 'pets list --all --sort id:desc'],
-  ['list --retry 2', 'for retries: --max-wait and --no-retry'],
   ['list --sort price', 'one of name, id, category, status, not "price"', 'only an id', 'pets orders'],
   ['orders add --pet 3', 'can only list orders', 'pets serve --seed file.json'],
   ["'foo\nrm -rf ~'", "rm -rf ~'", 'see: pets help'],

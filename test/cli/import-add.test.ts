@@ -29,11 +29,13 @@ scenario(
 );
 
 describe('the rate limit', () => {
-  test('is never exceeded: the run pauses at the end of each minute', async () => {
+  test('is never exceeded: the run pauses at the end of each minute, with --quiet without a line of progress', async () => {
     let waited = 0;
     const quota = { perMinute: 10, perDay: 1_000 };
     const { service, run } = await importing({ text: manyRows(35), quota });
     await run({
+      args: '--quiet',
+      stderr: /^$/,
       onSleep(milliseconds) {
         waited += milliseconds;
       },

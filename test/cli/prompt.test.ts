@@ -102,11 +102,13 @@ test.each([
   ['a secret', promptSecret, 0],
   ['a text', promptText, 1_000],
 ])(
-  'the prompt for %s shows a long paste at most once, and asks again after an invalid line',
+  'the prompt for %s shows a long paste at most once, erases a wrong line, and asks again',
   async (_, prompt, shown) => {
-    const { answer, output } = await promptFor(prompt, ['bad\r'], [`${'#'.repeat(1_000)}\r`]);
+    const wrong = `bad${'!'.repeat(60)}\r`;
+    const { answer, output } = await promptFor(prompt, [wrong], [`${'#'.repeat(1_000)}\r`]);
     expect(answer).toBe('#'.repeat(1_000));
-    expect(output).toContain('wrong\n');
+    // The prompt and the wrong line had two rows of the terminal.
+    expect(output).toContain(shown ? '\x1b[2A\x1b[Jwrong\n' : '\nwrong\n');
     expect(output.split('#').length - 1).toBe(shown);
   },
 );

@@ -76,14 +76,14 @@ describe('a key is only sent to the service it is for', () => {
   });
 
   const LOGIN_THERE = `log in there, which replaces profile staging: pets login --profile staging --base-url ${OTHER}`;
-  const LOG_IN = 'log in: pets login. Or start a local service: pets serve --seed';
+  const IN_SCRIPT = '; in a script, set PETS_BASE_URL and PETS_API_KEY';
   test.each<[string, Given, CliErrorCode, message: string, hint?: string]>([
     ['--base-url', { baseUrl: OTHER }, 'usage', 'prod only to https://prod.example', LOGIN_THERE],
     ['PETS_BASE_URL', OTHER_URL, 'usage', `prod only to https://prod.example`, LOGIN_THERE],
     ['PETS_API_KEY, not at its URL', { ...ENV, baseUrl: PROD.baseUrl }, 'usage', 'only to https://other'],
     ['PETS_API_KEY, not at its profile', { baseUrl: OTHER, env: KEY }, 'usage', 'only to https://prod'],
     ['PETS_API_KEY without any URL', { env: { ...KEY, PETS_PROFILE: 'local' } }, 'usage', 'no base URL'],
-    ['a profile without a key', { prod: KEYLESS }, 'no_key', 'saved for profile prod', LOG_IN],
+    ['a profile without a key', { prod: KEYLESS }, 'no_key', 'saved for profile prod', IN_SCRIPT],
     ['profile local', { profile: 'local' }, 'no_key', 'saved for profile local', 'to save a key: pets serve'],
     [
       '--profile without a key, PETS_API_KEY set',

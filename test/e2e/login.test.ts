@@ -10,7 +10,7 @@ import { testAtTerminal } from '../helpers/skip.ts';
 
 const ENTER = '\r';
 const KEY_PROMPT = 'API key for profile prod';
-const URL_PROMPT = 'Address of';
+const URL_PROMPT = "Address of your shop's service (ask the person who gave you the key)";
 
 /** Starts `pets login` at a terminal. Waits for the prompt for the key, or without `baseUrl` for the base URL. */
 async function startLogin(baseUrl?: string, TERM = 'xterm') {

@@ -30,7 +30,7 @@ export async function expectFailure(
     expectNoLeaks(ran);
     expect(ran, form).toMatchObject({ code: exit, stdout: '' });
     if (form === 'human') {
-      expect(ran.stderr).toMatch(/^error: /m);
+      expect(ran.stderr).toMatch(/^error: .+\n {2}→ ./m);
       for (const words of contains) expect(ran.stderr).toContain(words);
     } else {
       const error = lastError(ran);

@@ -59,7 +59,7 @@ export function orderOf(sort: string): FieldOrder {
 
 /** `defaultLimit` describes how many animals are listed without the option. */
 export const limitOption = (defaultLimit: string) =>
-  option('--limit <number>', `at most this many animals (default: ${defaultLimit})`, (text) => {
+  option('--limit <number>', `at most this many (default: ${defaultLimit})`, (text) => {
     if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
     throw new ArgumentError('must be a positive integer');
   });

@@ -4,7 +4,6 @@ import { connectionFor, followUpCommand, footerLabel, withClient } from '../conn
 import { CliError, usageError } from '../core/errors.ts';
 import { type FieldOrder, parseFieldOrder, sortByField } from '../core/sort.ts';
 import * as fields from '../core/values.ts';
-import { ArgumentError } from '../core/values.ts';
 import { printRows } from '../output/printer.ts';
 import { formatCount, listNames } from '../output/text.ts';
 import { instantOf, startOfDay } from '../output/time.ts';
@@ -12,7 +11,7 @@ import { argument, type Command, type CommandContext, option, repeatable } from 
 import { allOutputOptions } from '../program/program.ts';
 import { hintFor } from '../program/words.ts';
 
-const { cellText, fieldAt, fieldNames, parseFields, valuesOf } = fields;
+const { ArgumentError, cellText, fieldAt, fieldNames, parseFields, valuesOf } = fields;
 
 type Order = fields.Fields;
 

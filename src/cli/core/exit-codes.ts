@@ -34,10 +34,7 @@ export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [7, 'any other failure of the service, or an unexpected response'],
   [8, 'some rows of an import failed, or may or may not have been added'],
   [126, 'the command after -- of pets serve cannot be started, for example because it is not executable'],
-  [
-    127,
-    'the command after -- of pets serve was not found; if it runs, pets serve exits with the code of the command',
-  ],
+  [127, 'the command after -- of pets serve was not found; if it runs, pets serve exits with its code'],
   [130, 'interrupted by Ctrl-C or a signal; pets serve exits with 0, or the code of its command'],
 ];
 

@@ -68,6 +68,7 @@ export function parseJsonDocument(text: string, name: string): unknown {
     const found = findJsonError(text);
     const place = found === undefined ? name : `${name}, line ${found.line}, column ${found.column}`;
     // The message of JSON.parse is left out, because it quotes the text.
-    throw usageError(`${place}: ${error instanceof NestingError ? error.message : 'invalid JSON'}`);
+    const reason = error instanceof NestingError ? error.message : 'invalid JSON';
+    throw usageError(`${place}: ${reason}`, 'correct the file');
   }
 }

@@ -66,7 +66,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'docs, manual, man, testing':
     'the documents are in the folder docs of the package; npm root --global shows where it is',
   'openapi, swagger, api, routes, curl': 'pets serve describes its API at /openapi.json',
-  docker: 'to run pets in a container: docs/deploy.md',
+  docker: 'to run pets in a container: docs/scripting.md',
   'retries, retry, --retries, --retry, --max-retries, --attempts':
     'for retries: --max-wait and --no-retry; see: pets help global',
   timeout: 'to limit the time per attempt: --timeout 10; see: pets help global',

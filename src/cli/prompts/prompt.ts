@@ -105,7 +105,10 @@ function readLine(
       lines = [];
       // Drop the unfinished last line of a paste. This shows the prompt again, so do it only if there is such a line.
       if (editor.line !== '') editor.write(null, { ctrl: true, name: 'u' });
-      stderr.write(`${isHidden ? '\n' : ''}${error}\n`);
+      // Erase the wrong line, because it may be a key.
+      const rows = Math.ceil((prompt.length + line.length) / (stderr.columns || 80));
+      const erase = editor.terminal ? `\x1b[${rows}A\x1b[J` : '';
+      stderr.write(`${isHidden ? '\n' : erase}${error}\n`);
       show();
     });
     show();

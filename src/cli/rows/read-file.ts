@@ -186,9 +186,10 @@ export function parseRows(text: Buffer, name: string, format: RowFormat, onRow: 
   if (!Array.isArray(pets) || !Array.isArray(orders))
     throw usageError(
       `${name} must be an array of animals, or an object with an array "pets" and optionally an array "orders"`,
+      'for example: [{"name": "Rex", "category": 3}]',
     );
   const repeated = findRepeatedField(source);
-  if (repeated !== undefined) throw usageError(`${name}: ${repeated}`);
+  if (repeated !== undefined) throw usageError(`${name}: ${repeated}`, 'remove one of them');
   for (const [i, value] of pets.entries()) passOnJsonRow(i + 1, value, onRow);
   return orders;
 }
