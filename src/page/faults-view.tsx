@@ -1,5 +1,5 @@
 import {
-  effectOf,
+  describeEffect,
   formatLatency,
   isUsedUp,
   matchLabel,
@@ -100,7 +100,7 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules }, remove 
               cells={{
                 Rule: rule.number,
                 Requests: escapeAndShorten(matchLabel(rule.match)),
-                Effect: effectOf(rule),
+                Effect: describeEffect(rule),
                 Applied: timesOf(rule),
                 Remove: (
                   <button

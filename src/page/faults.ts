@@ -52,7 +52,7 @@ export const isUsedUp = ({ times, applied }: Rule): boolean => times !== undefin
 export const matchLabel = ({ method, path }: Match = {}): string =>
   [method, path].filter(Boolean).join(' ') || 'every request';
 
-export function effectOf({ answer, retryAfter, latency }: Partial<Rule>): string {
+export function describeEffect({ answer, retryAfter, latency }: Partial<Rule>): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
   const effects = [latency && `takes ${latency / 1_000} s longer`, answer && `gets ${answer}${retry}`];
   return effects.filter(Boolean).join(' and ');

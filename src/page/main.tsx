@@ -13,7 +13,7 @@ import {
   formatCount,
   formatNumber,
   formatTime,
-  type Keys,
+  type KeyList,
   type ResetPlan,
 } from './text.ts';
 
@@ -104,7 +104,7 @@ export function KeysView({ page }: { page: Page }) {
   const { keys } = page.state;
   const liftBan = (name: string) =>
     page.act(async () => {
-      const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as Keys;
+      const changed = (await page.server.send('DELETE', `bans?key=${encodeURIComponent(name)}`)) as KeyList;
       page.update({ keys: changed });
       return describeLiftedBan(changed, name);
     });
@@ -125,14 +125,14 @@ export function KeysView({ page }: { page: Page }) {
 const timeLeft = (end: string, now: string): string => formatDuration(Date.parse(end) - Date.parse(now));
 
 /** A sentence that the ban is lifted, and how long the key must still wait if a limit is used up. */
-function describeLiftedBan({ keys, time }: Keys, name: string): string {
+function describeLiftedBan({ keys, time }: KeyList, name: string): string {
   const { minute, day } = keys.find((each) => each.name === name) ?? {};
   const usedUp = [day, minute].find((window) => window?.left === 0);
   const rest = usedUp && `; its limit is used up for another ${timeLeft(usedUp.endsAt, time)}`;
   return `The ban of ${escapeAndShorten(name)} is lifted${rest ?? ''}`;
 }
 
-type KeyRowProps = Keys['keys'][number] & { now: string; liftBan(): void };
+type KeyRowProps = KeyList['keys'][number] & { now: string; liftBan(): void };
 
 function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowProps) {
   const windowText = (counts: typeof minute) =>

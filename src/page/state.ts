@@ -1,4 +1,4 @@
-import { effectOf, matchLabel, type NewRule, type Rule } from './faults.ts';
+import { describeEffect, matchLabel, type NewRule, type Rule } from './faults.ts';
 import {
   emptyLog,
   formatRoute,
@@ -10,7 +10,7 @@ import {
   type Route,
   startRoute,
 } from './requests.ts';
-import type { Faults, Keys } from './text.ts';
+import type { Faults, KeyList } from './text.ts';
 
 /** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
@@ -29,7 +29,7 @@ export type State = {
   /** Whether the user has paused the list of requests. */
   isPaused: boolean;
   faults: Faults | undefined;
-  keys: Keys | undefined;
+  keys: KeyList | undefined;
 };
 
 const noMessage = { text: '', isProblem: false };
@@ -156,7 +156,7 @@ export function runPage(render: (page: Page) => void) {
       const faults = (await server.send('POST', 'faults', JSON.stringify(rule))) as Faults;
       update({ faults });
       const { match, number, ...effect } = faults.rules[0] as Rule;
-      return `Rule ${number} is added: ${matchLabel(match)} ${effectOf(effect)}`;
+      return `Rule ${number} is added: ${matchLabel(match)} ${describeEffect(effect)}`;
     },
     /** Deletes the recorded requests, for all who use the server. @throws Error with a message for the user */
     async clear(): Promise<string> {

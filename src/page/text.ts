@@ -7,7 +7,7 @@ import { createTimeFormatter } from '../system/time-text.ts';
 
 type Tools = ReturnType<typeof createTools>;
 export type Faults = ReturnType<ReturnType<typeof createFaults>['current']>;
-export type Keys = Awaited<ReturnType<Tools['describeKeys']>>;
+export type KeyList = Awaited<ReturnType<Tools['describeKeys']>>;
 export type ResetPlan = Awaited<ReturnType<Tools['describeReset']>>;
 export type WholeRequest = DescribedRequest;
 export type LoggedRequest = RequestSummary;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { API_PREFIX, operations as contract } from '../../src/contract/api.ts';
 import {
   areFaultsActive,
-  effectOf,
+  describeEffect,
   matchLabel,
   matchOf,
   newRule,
@@ -47,7 +47,7 @@ test.each([
   [newRule(undefined, 404, 2), { answer: 404, latency: 2_000 }, 'takes 2 s longer and gets 404'],
 ])('the rule %j of the page is valid, and says what it does', (rule, parsed, effect) => {
   expect(FaultRule.parse(rule)).toMatchObject(parsed);
-  expect(effectOf({ ...FaultRule.parse(rule), number: 1, applied: 0 })).toBe(effect);
+  expect(describeEffect({ ...FaultRule.parse(rule), number: 1, applied: 0 })).toBe(effect);
 });
 
 test.each([
