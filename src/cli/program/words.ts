@@ -39,8 +39,7 @@ const WORDS: Readonly<Record<string, string>> = {
     'to add all animals from a file: pets import animals.csv',
   'validate, import --check, import --test, import --validate, import --preview':
     'to check a file without adding anything: pets import --dry-run animals.csv',
-  'import --continue, import --resume, import --force':
-    'run the same import again: it continues, and adds no row twice',
+  'import --continue, import --resume': 'run the same import again: it continues, and adds no row twice',
   'add --name': 'the name is an argument: pets add Rex --category 3',
   'auth, signin, init, setup, connect': 'to save an address and an API key: pets login',
   'config, whoami, me, account, env': 'to show the saved services, and check the keys: pets profiles --check',
