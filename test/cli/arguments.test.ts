@@ -115,12 +115,7 @@ const wrongLines: Line[] = [
   ['count --by colour', '--by must be status, category, or both', 'pets help count'],
   ['list --stauts sold', '--stauts', 'did you mean --status?'],
   ['list --out a.csv', 'unknown option --out', 'did you mean --output?'],
-  [
-    'orders --last',
-    'unknown option --last',
-    'options of pets orders: --where, --since, --until',
-    'pets help orders',
-  ],
+  ['orders --last', 'options of pets orders: --where, --since, --until', 'see: pets help orders'],
   ['delete 7', "'delete'", 'not change or delete', 'ask those who run the service'],
   ['17', 'pets get 17'],
   ['help backup', 'no help for backup', 'pets help store copy'],

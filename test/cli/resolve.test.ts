@@ -95,13 +95,7 @@ describe('a key is only sent to the service it is for', () => {
     ['settings that cannot be read', { settings: [], env: KEY }, 'damaged_file', 'settings.json'],
     ['http to another machine', { prod: HTTP }, 'usage', 'does not use https'],
     ['PETS_ALLOW_HTTP not 1', { prod: HTTP, env: { PETS_ALLOW_HTTP: 'yes' } }, 'usage', 'does not use https'],
-    [
-      'a key with a line break',
-      { env: { PETS_API_KEY: 'a\nb' } },
-      'bad_key',
-      'Y contains invalid',
-      'without "Bearer"',
-    ],
+    ['a line break', { env: { PETS_API_KEY: 'a\nb' } }, 'bad_key', 'Y contains invalid', 'without "Bearer"'],
   ])('refused: %s', (_name, given, code, message, hint = '') => {
     const error = thrown(() => connectionFor(contextOf(given)));
     expect(error).toMatchObject({ code, message: expect.stringContaining(message) });
