@@ -17,7 +17,7 @@ scenario(
     args: '--json',
     isOffline: true,
     stdout: /^\[(\{"line":[^}]*"added"[^}]*\},"before":true\},?){3}\]\n$/,
-    stderr: `: 3 of 3 rows were sent before, last on 2026-11-20 12:00 UTC from animals.csv; ${AGAIN}`,
+    stderr: `: 3 of 3 rows were sent before, last on 2026-11-20 12:00:00 UTC from animals.csv; ${AGAIN}`,
   },
 );
 

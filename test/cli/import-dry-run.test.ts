@@ -6,7 +6,7 @@ const DRY: Step = { args: '--dry-run', isOffline: true };
 const FAILED: Step = { replies: { Lola: 422 }, code: 8 };
 const ALL = '2\tRex\t1\t\n3\tBella\t2\t\n4\tLola\t3\t\n';
 const MUST_CHOOSE = /already_imported.* import FILE --dry-run --json --skip-added/;
-const SENT = 'sent before, last on 2026-11-20 12:00 UTC from animals.csv';
+const SENT = 'sent before, last on 2026-11-20 12:00:00 UTC from animals.csv';
 
 describe('a dry run prints the rows that the same command would send, and ends as it would', () => {
   const cases: [string, Options, ...Step[]][] = [

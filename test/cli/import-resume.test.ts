@@ -72,7 +72,7 @@ describe('a lost response', () => {
 });
 
 const CORRECTED = 'name,category\nRex,1\nBellissima,2\nLola,3\n';
-const SENT = 'sent before, last on 2026-11-20 12:00 UTC from animals.csv';
+const SENT = 'sent before, last on 2026-11-20 12:00:00 UTC from animals.csv';
 
 describe('a changed file', () => {
   scenario(
@@ -100,7 +100,7 @@ describe('a changed file', () => {
     {
       isOffline: true,
       stderr:
-        '3 of 3 rows were sent before, last on 2026-11-20 12:00 UTC from animals.csv; if these are other animals, or the service was emptied: pets import FILE --add-again\n',
+        '3 of 3 rows were sent before, last on 2026-11-20 12:00:00 UTC from animals.csv; if these are other animals, or the service was emptied: pets import FILE --add-again\n',
     },
   );
 

@@ -1,13 +1,13 @@
 import { basename } from 'node:path';
 import { stringifyJson } from '../../contract/json.ts';
 import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
+import { createTimeFormatter } from '../../system/time-text.ts';
 import { followUpCommand, targetLabel } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
 import { exitCodes } from '../core/exit-codes.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { type Column, printRows } from '../output/printer.ts';
 import { formatCount, listNames, shellQuote } from '../output/text.ts';
-import { formatMinute } from '../output/time.ts';
 import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { groupErrors, type PetFile, type PetRow } from '../rows/read-file.ts';
@@ -151,12 +151,12 @@ export function nothingToDoText({ context, connection }: ImportTask, plan: Plan)
   return `${nothing}: ${knownText(context, plan, plan.known)}${openText(plan)}; ${again}`;
 }
 
-/** How many rows are known, as in `2 of 9 rows were sent before, last on 2026-11-20 12:00 UTC from v1.csv`. */
+/** How many rows are known, as in `2 of 9 rows were sent before, last on 2026-11-20 12:00:00 UTC from v1.csv`. */
 function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: RowsByPosition): string {
   const last = Math.max(...new Set(Array.from(known.values(), (row) => row.import)));
-  const { at = '', file = 'standard input' } = ledger.imports.get(last) ?? {};
+  const { at = ledger.at, file = 'standard input' } = ledger.imports.get(last) ?? {};
   const count = `${known.size} of ${formatCount(rows.length, 'row')} ${wereOrWas(known.size)} sent before`;
-  return `${count}, last on ${formatMinute(at, console.timeZone())} from ${basename(file)}`;
+  return `${count}, last on ${createTimeFormatter(console.timeZone())(Date.parse(at))} from ${basename(file)}`;
 }
 
 /** What is known about another version of an earlier file, and which of its rows are new. */

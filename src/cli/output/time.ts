@@ -19,12 +19,6 @@ export function formatTime(instant: number, now: number, zone: string): string {
   return format(now).startsWith(date) ? time.join(' ') : [date, ...time].join(' ');
 }
 
-/** Formats an ISO 8601 time as `2026-11-20 13:00 CET`. A text that is not a time is returned unchanged. */
-export const formatMinute = (instant: string, zone: string): string =>
-  formatIso(Date.parse(instant)) === undefined
-    ? instant
-    : createTimeFormatter(zone)(Date.parse(instant)).replace(/:\d\d /, ' ');
-
 /** A rate limit that ends more than this many milliseconds from now is a mistake of the service. */
 const MAX_DEADLINE = 1_000 * DAY;
 
