@@ -21,7 +21,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'correct, replace, modify, mark-sold, set-status, delete-all, purge, clear, clean, drop': CANNOT_CHANGE,
   'available, pending, sold, list --available, list --pending, list --sold, list --state': BY_STATUS,
   status: `${CHECK}; ${BY_STATUS}`,
-  'check, health, ping, quota, limit, limits, usage, doctor': CHECK,
+  'check, health, ping, quota, limit, limits, usage, doctor, test': CHECK,
   'wait, --wait': 'to wait for a service: until pets list --limit 1 --quiet; do sleep 1; done',
   'animals, pets, all': 'to list all animals: pets list --all',
   'search, grep, query, filter, list --name, list --search, list --filter, list --where, list --find':
@@ -75,10 +75,11 @@ const WORDS: Readonly<Record<string, string>> = {
     'to create a key, which is shown only then: pets keys add laptop',
   'rotate, keys rotate': 'add a key with another name, use it, and revoke the old one: docs/deploy.md',
   'keys add --role, keys add --read-only': 'every key may list and add animals; lower limits: --plan free',
-  'list --since, list --until': 'animals have no dates; the newest first: pets list --all --sort id:desc',
+  'list --since, list --until, latest, newest, last':
+    'animals have no dates; the newest first: pets list --all --sort id:desc',
   'list --page, list --offset, list --skip, list --cursor':
     'to list all pages: pets list --all; a list always begins with the first animal',
-  'list --desc, list --reverse, list --order': 'to reverse the order: pets list --sort id:desc',
+  'sort, list --order, list --reverse, list --desc': 'to sort: pets list --all --sort name; id:desc reverses',
   '--price, --max-price, --min-price': PET_FIELDS_HINT,
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':
     'the service can only list orders; for tests, put them into a file: pets serve --seed file.json (docs/serve.md)',
@@ -86,12 +87,12 @@ const WORDS: Readonly<Record<string, string>> = {
   'orders --status, orders --customer, orders --pet':
     'to choose orders by a field: pets orders --where status=placed',
   '--staging, --prod, --production, --local, --env, -p': 'for a saved service: --profile staging',
-  '--url, --server, --endpoint': 'for the address of a service: --base-url <url>; see: pets help global',
+  '--url, --server, --host, --port': 'for the address of a service: --base-url <url>; see: pets help global',
   '--key, --api-key, --token':
     'do not put a key on the command line; pets login asks for it, or reads it: cat key.txt | pets login',
   '--yaml, --format': 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv',
   '--curl, --verbose, --trace': 'to see each request and its response: --debug',
-  '-o': 'did you mean --output?',
+  '-o, --out': 'did you mean --output?',
   '-v': 'did you mean -V (show the version) or --debug (show each request)?',
 };
 
@@ -126,19 +127,15 @@ export function toUsageError(
     case 'commander.unknownCommand': {
       const typed = `${name} ${command.args[0]}`.trim();
       const get = /^\d+$/.test(typed) ? `to show an animal: pets get ${typed}` : undefined;
-      const isPlausible = similar?.[0] === command.args[0]?.[0];
-      const meant = isPlausible && `did you mean pets ${`${name} ${similar}`.trim()}?`;
-      return usageError(text, get ?? hintFor(typed) ?? (meant || undefined));
+      const meant = similar && `did you mean pets ${`${name} ${similar}`.trim()}?`;
+      return usageError(text, get ?? hintFor(typed) ?? meant);
     }
     case 'commander.unknownOption': {
       // Do not repeat the value of the option, because it may be an API key.
       const [, option = ''] = /'(-[\w-]*)/.exec(text) ?? [];
-      const typed = `--${option.replace(/^-+/, '')}`;
       const known = [...command.options, ...(command.parent?.options ?? [])].map(({ long }) => long ?? '');
       if (known.includes(option)) return usageError(`${option} does not take a value`);
-      const longer = typed.length > 3 ? known.find((long) => long.startsWith(typed)) : undefined;
-      // Of similar options, only one with the same first letter is plausible: --host is similar to --sort.
-      const meant = longer ?? (similar?.[2] === typed[2] ? similar : undefined);
+      const meant = known.includes(`-${option}`) ? `-${option}` : similar;
       const own = command.options.filter(({ helpGroupHeading }) => helpGroupHeading === undefined);
       const names = own.map(({ long }) => long).join(', ');
       const some = own.length < command.options.length ? 'some options' : 'options';
