@@ -61,13 +61,12 @@ function App({ page }: { page: Page }) {
           </nav>
         )}
       </header>
-      <main>
+      <main tabIndex={-1}>
         {session === 'none' && <SignIn page={page} />}
         {isSignedIn && route.view === 'requests' && <RequestsView page={page} />}
         {isSignedIn && route.view === 'faults' && <FaultsView page={page} />}
         {isSignedIn && route.view === 'keys' && <KeysView page={page} />}
       </main>
-      {/* It can be focused, because the button of an action may be gone afterwards. */}
       <p id="message" role={isLost || message.isProblem ? 'alert' : 'status'} tabIndex={-1}>
         <ServerText text={isLost ? `${connectionProblem}. Trying again…` : message.text} />
       </p>

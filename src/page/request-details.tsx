@@ -58,10 +58,10 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
   return (
     <section id="details" aria-label="Details of the request">
       <div class="details-head">
-        <h3 id="details-title" tabIndex={-1}>
+        <h2 id="details-title" tabIndex={-1}>
           {escapeAndShorten(request?.method ?? 'Request')}{' '}
           <bdi>{escapeAndShorten(request?.url ?? String(number))}</bdi>
-        </h3>
+        </h2>
         <button type="button" onClick={() => closeDetails(page)}>
           Close
         </button>
@@ -98,11 +98,11 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
       )}
       <Body title="Request" content={request} />
       {response && <Body title="Response" content={response} />}
-      <h4>Headers of the request</h4>
+      <h3>Headers of the request</h3>
       <Definitions values={request.headers} />
-      {response && <h4>Headers of the response</h4>}
+      {response && <h3>Headers of the response</h3>}
       {response && <Definitions values={response.headers} />}
-      <h4>About the request</h4>
+      <h3>About the request</h3>
       <Definitions
         values={{
           Number: formatNumber(number),
@@ -124,9 +124,9 @@ function Body({ title, content }: { title: string; content: WholeRequest['reques
   const size = bodyBytes === 0 ? 'no body' : formatCount(bodyBytes, 'byte');
   return (
     <>
-      <h4>
+      <h3>
         {title} <span class="note">{cutOff ? `at least ${size}; the rest is not recorded` : size}</span>
-      </h4>
+      </h3>
       {body !== undefined && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.
         <pre tabIndex={0} role="region" aria-label={`Body of the ${title.toLowerCase()}`}>

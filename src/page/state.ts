@@ -61,8 +61,11 @@ export function runPage(render: (page: Page) => void) {
   let isActing = false;
 
   function update(changes: Partial<State>): void {
+    const { activeElement: focused } = document;
     state = { ...state, ...changes };
     render(page);
+    // If the focused element is gone, the keyboard must not begin at the top of the page again.
+    if (focused?.isConnected === false && !isActing) document.querySelector('main')?.focus();
   }
 
   /** Stops polling, and starts it again if there is a session and the tab is visible. */
@@ -139,11 +142,11 @@ export function runPage(render: (page: Page) => void) {
     async act(action: () => Promise<string>): Promise<void> {
       if (isActing) return;
       isActing = true;
-      try {
-        update({ message: { text: await action(), isProblem: false } });
-      } catch (error) {
-        update({ message: { text: (error as Error).message, isProblem: true } });
-      }
+      const message = await action().then(
+        (text) => ({ text, isProblem: false }),
+        (error: Error) => ({ text: error.message, isProblem: true }),
+      );
+      update({ message });
       isActing = false;
       // Stop the current poll, because its response may lack the change.
       restartPolling();

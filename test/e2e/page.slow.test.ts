@@ -64,12 +64,12 @@ async function open(
   return { page, requests };
 }
 
-/** The serious and critical findings of axe-core about a page as it is now. */
+/** The serious and critical findings of axe-core about a page as it is now, and headings that are not in order. */
 async function seriousFindings(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   const { violations } = (await page.evaluate("axe.run({ resultTypes: ['violations'] })")) as AxeResults;
   return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .filter(({ impact, id }) => impact === 'serious' || impact === 'critical' || id === 'heading-order')
     .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
 }
 
@@ -169,6 +169,8 @@ describe('the page', () => {
     await service.call('/pets', create(REX));
     const created = row(page, 'POST');
     await created.waitFor();
+    // The row has one line: no column is too narrow.
+    expect((await created.boundingBox())?.height).toBeLessThan(40);
     expect((await created.locator('td').allInnerTexts()).join('|')).toMatch(
       /^201\|POST \/v1\/pets\|\d\d:\d\d:\d\d\.\d{3}\|[\d.]+ m?s\|\|till$/,
     );
@@ -176,7 +178,7 @@ describe('the page', () => {
     const panel = details(page);
     await panel.getByText('About the request').waitFor();
     const levels = "[...document.querySelectorAll('h1, h2, h3, h4')].map(({ tagName }) => tagName).join()";
-    expect(await page.evaluate(levels)).toBe('H1,H2,H3,H4,H4,H4,H4,H4');
+    expect(await page.evaluate(levels)).toBe('H1,H2,H2,H3,H3,H3,H3,H3');
     const text = await panel.innerText();
     expect(text).toMatch(/^POST \/v1\/pets\s+Close\s+201 counted: 58 of 60 requests left in this minute/);
     expect(text).toMatch(/authorization\s+\[redacted\]/);
@@ -221,12 +223,11 @@ describe('the page', () => {
     expect(await rows(page).count()).toBe(1);
   });
 
-  test('has the selection and the filters in its address: for a reload, for back, and for a link', async () => {
+  test('has the selection and the filters in its address, for a reload and for back', async () => {
     const { page } = await openPage(['/pets?limit=1', '/pets?limit=2']);
     await row(page, '/v1/pets?limit=1').getByRole('button').click();
     await details(page).getByText('About the request').waitFor();
     expect(new URL(page.url()).hash).toBe('#requests?request=1');
-    const link = page.url();
     await page.goBack();
     await details(page).waitFor({ state: 'detached' });
     await page.goForward();
@@ -236,9 +237,6 @@ describe('the page', () => {
     await page.reload();
     await details(page).getByText('GET /v1/pets?limit=1').waitFor();
     await page.getByText('No request matches the filters').waitFor();
-    const other = await page.context().newPage();
-    await other.goto(link);
-    await details(other).getByText('GET /v1/pets?limit=1').waitFor();
   });
 
   test('sends a request again: with an edited body, only after a question if it adds an animal, and never after a 401', async () => {
@@ -386,6 +384,9 @@ describe('the page', () => {
     await expect.poll(() => page.evaluate('document.activeElement.id')).toBe('details-title');
     await page.keyboard.press('Escape');
     expect(await focused(page)).toBe('GET /v1/pets?limit=3');
+    await page.keyboard.press('Enter');
+    await page.goBack();
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('MAIN');
     await page.locator('h1').click();
     await tabTo('Keys');
     await page.keyboard.press('Enter');
