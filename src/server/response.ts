@@ -69,9 +69,9 @@ const headerValuesOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: num
 
 const PREFLIGHT_SECONDS = 600;
 
-/** The origin of the request as a CORS header repeats it: `*` if all are allowed, undefined if it is not allowed. */
+/** The origin of the request as a CORS header repeats it: `*` if it is allowed without its name, undefined if not at all. */
 const allowedOrigin = ({ headers }: IncomingMessage, origins: readonly string[]): string | undefined =>
-  origins.includes('*') ? '*' : origins.find((origin) => origin === headers.origin);
+  [headers.origin, '*'].find((origin) => origin !== undefined && origins.includes(origin));
 
 /** The CORS headers of a response. `origins` lists the allowed origins; `*` allows all. */
 export function corsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {

@@ -48,9 +48,10 @@ test.each([
   expect([response.status, corsOf(response)]).toEqual([204, { vary: 'Origin' }]);
 });
 
-test('with --cors *, pages of every origin may read responses, except /metrics', async () => {
+test('with --cors *, pages of every origin may read responses, except /metrics; a named one may send credentials', async () => {
   const metrics = async () => ({ status: 200, body: '' });
-  const { call } = await start({ cors: ['*'], metrics });
+  const { call } = await start({ cors: ['*', PAGE], metrics });
+  expect(corsOf(await call('/v1/pets', from(PAGE)))).toHaveProperty('access-control-allow-credentials');
   expect(corsOf(await call('/v1/pets', from('http://any.example')))).toEqual({
     vary: 'Origin',
     'access-control-allow-origin': '*',
