@@ -62,6 +62,7 @@ export type Request = {
   url: string;
   status: number;
   milliseconds: number;
+  because?: string; // why; only for an error or the request of a page that may not use the service
 };
 
 export type WaitReason =

@@ -40,6 +40,7 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
     [139, ['sh', '-c', 'ulimit -c 0; kill -SEGV $$'], '', /^$/],
     [127, ['none', 'x'], '', /^error: cannot run none: command not found\n {2}→ .*\n$/],
     [126, ['/etc/passwd'], '', /^error: cannot run .*: permission denied\n {2}→ .*\n$/],
+    [126, ['/etc/passwd/x'], '', /^error: cannot run .*: not a directory\n {2}→ .*\n$/],
   ])('exits with %i after %j, with its output or an error', async (code, command, stdout, stderr) => {
     const { output, end } = await run(command);
     expect([await end(), output]).toEqual([code, { stdout, stderr: expect.stringMatching(stderr) }]);

@@ -107,7 +107,10 @@ export async function runServer(options: ServeOptions, context: CommandContext):
       isCommandRunning = true;
       return await runCommand(context, command, variables, stop);
     } catch (error) {
-      if (isAddressError(error)) throw await cannotListenError(`${host}:${port}`, error, location);
+      if (isFailed(error, ['getaddrinfo', 'listen', 'bind']))
+        throw await cannotListenError(`${host}:${port}`, error, location);
+      // Node throws some errors of a start, such as ETXTBSY. `runCommand` handles those that Node emits.
+      if (isFailed(error, ['spawn'])) throw startError(command[0] ?? '', error);
       if (error instanceof Error || error !== stop.reason) throw error;
       return command.length > 0 ? 128 + constants.signals[error as Signal] : exitCodes.ok;
     } finally {
@@ -142,9 +145,9 @@ async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Prom
   if (stderr.writableLength > 0) exitNow(code);
 }
 
-/** Whether the address of `--host` cannot be found, or cannot be used with the port. */
-const isAddressError = (error: unknown): boolean =>
-  error instanceof Error && 'syscall' in error && /^(getaddrinfo|listen|bind)$/.test(String(error.syscall));
+/** Whether an error is that of one of these system calls. */
+const isFailed = (error: unknown, calls: readonly string[]): error is NodeJS.ErrnoException =>
+  error instanceof Error && 'syscall' in error && calls.includes(String(error.syscall));
 
 /** The error for an address that cannot be used. If the port is in use, the error names a server of the same store. */
 export async function cannotListenError(

@@ -159,6 +159,7 @@ function createRequestPrinter(
       );
     dropped = 0;
     const { id, client, keyName, method, url, status = 0, milliseconds, because, foreignOrigin } = describe();
+    const needsReason = status >= 400 || foreignOrigin !== undefined;
     const request = {
       time: new Date(time).toISOString(),
       id,
@@ -168,11 +169,11 @@ function createRequestPrinter(
       url,
       status,
       milliseconds,
+      ...(needsReason && { because }),
     };
     // The line has the time without the date and the zone. Only the JSON has all fields.
     const [, clockTime = ''] = formatTime(time).split(' ');
     const line = `${clockTime} ${method} ${sanitizeForTerminal(url)} ${status} ${Math.round(milliseconds)} ms`;
-    const needsReason = status >= 400 || foreignOrigin !== undefined;
     const reason = needsReason ? `\n  ${sanitizeForTerminal(because)}` : '';
     console.event({ request }, dim(line) + reason);
   };
