@@ -94,7 +94,7 @@ test('a profile may begin with a byte order mark, and must not be UTF-16', async
   const settings = await runInTerminal(['profiles'], { files: { 'settings.json': marked } });
   expect([settings.code, settings.stderr]).toEqual([0, '']);
   const { code, stderr } = await runInTerminal(['list'], { files: { 'prod.json': utf16 } });
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/damaged: .* UTF-8\n.* move it away/)]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/damaged: it is UTF-16\n.* move it away/)]);
 });
 
 test('--check reports each profile whose check failed, even if two have the same message', async () => {

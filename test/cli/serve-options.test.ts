@@ -70,11 +70,8 @@ test('--trust-proxy, --allow-host and --cors may be given twice; the origin of -
     const { headers } = await call('/pets', { Authorization: '', 'X-Forwarded-For': list });
     expect(headers.get('x-ratelimit-remaining')).toBe('59');
   }
-  for (const [host, status] of Object.entries({
-    'shop.test': 200,
-    'till.test:80': 200,
-    'evil.example': 421,
-  })) {
+  for (const host of ['shop.test', 'till.test:80', 'evil.example']) {
+    const status = host.includes('evil') ? 421 : 200;
     const bytes = `GET /openapi.json HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
     expect((await sendRaw(event.port, bytes))[0]?.status).toBe(status);
   }

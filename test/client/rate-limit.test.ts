@@ -48,10 +48,10 @@ const resets: Case[] = [
   ['without Date, compared with the local clock', RESET_45, 45_000],
   ['in milliseconds', reset(String(NOW + 45_500)), 45_500],
   ['0', reset('0'), 0],
-  ['as a delay, as @fastify/rate-limit sends it', reset('45'), 45_000],
-  ['a fraction', reset('45.25'), 45_250],
+  ['as a delay, as @fastify/rate-limit sends it, here with a fraction', reset('45.25'), 45_250],
   ['400 digits', reset('9'.repeat(400)), Number.POSITIVE_INFINITY],
   ['as a date', reset('2026-11-20T12:00:45Z'), 45_000],
+  ['without X-', { 'ratelimit-reset': '45' }, 45_000],
   ['text', reset('never'), undefined],
   ['Retry-After takes precedence', { ...after('3'), ...RESET_45 }, 3_000],
 ];

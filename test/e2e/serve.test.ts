@@ -123,7 +123,6 @@ describe('a fixed key', () => {
 
   const key = (PETS_SERVE_KEY: string) => ({ PETS_SERVE_KEY });
   const token = (PETS_SERVE_TOKEN: string) => ({ PETS_SERVE_TOKEN });
-  const key20 = key('twenty-characters-20');
   const REFUSED = ' cannot be used\n  → use at least 20 visible ASCII characters without spaces';
 
   test.each<[string, Record<string, string>, string[], number, string]>([
@@ -140,7 +139,7 @@ describe('a fixed key', () => {
     ],
     ['a directory', {}, ['--key-file', '/'], 1, 'cannot read /'],
     ['a token of 19 characters', token('nineteen-characters'), [], 2, `PETS_SERVE_TOKEN${REFUSED}`],
-    ['a key of 20 characters', key20, [], 0, ''],
+    ['a key of 20 characters', key('twenty-characters-20'), [], 0, ''],
   ])(
     '%s: %o with %j ends with %i, and an error creates nothing',
     async (_about, env, args, code, message) => {

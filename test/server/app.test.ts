@@ -69,9 +69,7 @@ test.each([
   ['/v1?limit=1', 401],
   ['/v1', 401],
   ['/v1/nothing', 401],
-  ['/v1/store/orders', 401],
   ['/', 404],
-  ['/v2/pets', 404],
 ])('%s without a key is %i: only paths under the version prefix need one', async (path, status) => {
   const { call } = await start();
   expect((await call(path, { headers: { Authorization: '' } })).status).toBe(status);

@@ -159,9 +159,9 @@ function readJson<Schema extends z.ZodMiniType>(
   }
   let value: unknown;
   try {
-    value = JSON.parse(requireUtf8(bytes, path).toString());
-  } catch {
-    throw damagedError(path, name, 'it is not valid JSON in UTF-8');
+    value = JSON.parse(requireUtf8(bytes, 'it').toString());
+  } catch (error) {
+    throw damagedError(path, name, error instanceof CliError ? error.message : 'it is not valid JSON');
   }
   const result = z.safeParse(schema, value);
   if (!result.success) throw damagedError(path, name, describeIssues(result.error));
