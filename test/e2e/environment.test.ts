@@ -47,7 +47,6 @@ test('serve --ephemeral needs neither a home directory nor the one for temporary
 
 test.each<[line: string, code: number, stderr: RegExp]>([
   ['profiles --json', 0, /^$/],
-  ['store check store', 1, /^error: .*uv_cwd\n.*if the current directory was deleted/],
   ['serve --port 0 --data store', 1, /^error: .*uv_cwd\n.*if the current directory was deleted/],
   ['completion bash --output pets.sh', 1, /^error: cannot write pets\.sh: its directory does not exist\n/],
 ])(

