@@ -142,13 +142,6 @@ describe('a ledger', () => {
     expect(await readFile(path, 'utf8')).toBe(damaged);
   });
 
-  it.each(['EACCES', 'ENOTDIR'])('that cannot be read (%s) is not taken for a missing one', async (code) => {
-    const { whole } = await place({
-      files: { ...realFileSystem, open: () => Promise.reject(errno(code)) },
-    });
-    expect(await problemOf(readLedger(whole))).toMatchObject({ code: 'file_error' });
-  });
-
   it('can be open in one process only, and is free after it was closed', async () => {
     const { open } = await place();
     const all = await Promise.allSettled(Array.from({ length: 6 }, () => open()));

@@ -190,6 +190,8 @@ const DIRECTORY_HINT = `check its owner, which sudo may have changed, and the fr
 export async function readLedger({ files, directory, service, now }: LedgerEnvironment): Promise<Ledger> {
   const path = join(directory, LEDGER);
   const bytes = await readBytes(files, path).catch((error) => {
+    // A path below a file, such as a home directory that is /dev/null, cannot exist either.
+    if (errnoOf(error) === 'ENOTDIR') return undefined;
     throw fileError('read', path, error, DIRECTORY_HINT);
   });
   const empty = { seq: 0, imports: new Map(), rows: new Map() };
