@@ -177,6 +177,9 @@ describe('the page', () => {
     await created.getByRole('button').click();
     const panel = details(page);
     await panel.getByText('About the request').waitFor();
+    await page.emulateMedia({ forcedColors: 'active' });
+    const outline = "getComputedStyle(document.querySelector('.opened')).outlineStyle";
+    expect(await page.evaluate(outline)).toBe('solid');
     const levels = "[...document.querySelectorAll('h1, h2, h3, h4')].map(({ tagName }) => tagName).join()";
     expect(await page.evaluate(levels)).toBe('H1,H2,H2,H3,H3,H3,H3,H3');
     const text = await panel.innerText();
