@@ -159,22 +159,12 @@ function createRequestPrinter(
       );
     dropped = 0;
     const { id, client, keyName, method, url, status = 0, milliseconds, because, foreignOrigin } = describe();
-    const needsReason = status >= 400 || foreignOrigin !== undefined;
-    const request = {
-      time: new Date(time).toISOString(),
-      id,
-      ...(keyName !== undefined && { keyName }),
-      client,
-      method,
-      url,
-      status,
-      milliseconds,
-      ...(needsReason && { because }),
-    };
+    const reason = status >= 400 || foreignOrigin !== undefined ? because : undefined;
+    const request = { id, keyName, client, method, url, status, milliseconds, because: reason };
     // The line has the time without the date and the zone. Only the JSON has all fields.
     const [, clockTime = ''] = formatTime(time).split(' ');
     const line = `${clockTime} ${method} ${sanitizeForTerminal(url)} ${status} ${Math.round(milliseconds)} ms`;
-    const reason = needsReason ? `\n  ${sanitizeForTerminal(because)}` : '';
-    console.event({ request }, dim(line) + reason);
+    const below = reason === undefined ? '' : `\n  ${sanitizeForTerminal(reason)}`;
+    console.event({ request: { time: new Date(time).toISOString(), ...request } }, dim(line) + below);
   };
 }
