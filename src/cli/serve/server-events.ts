@@ -154,9 +154,7 @@ function createRequestPrinter(
       return;
     }
     if (dropped > 0)
-      console.notice(
-        `not logged because stderr was not read fast enough: ${formatCount(dropped, 'request')}`,
-      );
+      console.notice(`${formatCount(dropped, 'request')} not logged: stderr was not read fast enough`);
     dropped = 0;
     const { id, client, keyName, method, url, status = 0, milliseconds, because, foreignOrigin } = describe();
     const reason = status >= 400 || foreignOrigin !== undefined ? because : undefined;
