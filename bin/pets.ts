@@ -4,9 +4,11 @@ import { tryFastPath } from '../src/cli/fast-path.ts';
 
 // The build converts this file to the syntax of 2015, so that an old Node gets as far as this line.
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
-if (major < 20 || (major === 20 && minor < 19) || process.getBuiltinModule === undefined) {
-  const but = major > 20 ? ` (but not ${major}.${minor})` : '';
-  process.stderr.write(`pets needs Node 20.19 or newer${but}; this is ${process.version}\n`);
+const { bun } = process.versions;
+if (bun || major < 20 || (major === 20 && minor < 19) || process.getBuiltinModule === undefined) {
+  const but = !bun && major > 20 ? ` (but not ${major}.${minor})` : '';
+  const found = bun ? `Bun ${bun}` : process.version;
+  process.stderr.write(`pets needs Node 20.19 or newer${but}; this is ${found}\n`);
   process.exit(exitCodes.other);
 }
 

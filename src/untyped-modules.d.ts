@@ -2,6 +2,9 @@
 declare module 'undici/lib/dispatcher/agent.js' {
   export { Agent as default } from 'undici';
 }
+declare module 'undici/lib/core/connect.js' {
+  export { buildConnector as default } from 'undici';
+}
 declare module 'undici/lib/api/api-connect.js' {
   import { Dispatcher } from 'undici';
   export default function connect(

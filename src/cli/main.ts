@@ -17,6 +17,7 @@ import { exitCodes } from './core/exit-codes.ts';
 import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
 import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import { cut, sanitizeForTerminal } from './output/text.ts';
+import { configDirectory, stateDirectory } from './profiles/paths.ts';
 import type { Command, CommandContext, CommandGroup } from './program/command.ts';
 import { flagsOf, parseCommandLine } from './program/program.ts';
 
@@ -133,17 +134,20 @@ const URL_WITH_PASSWORD =
   /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(?:[^:@]*:.+@|.*[?&](?:ssl)?password=.)/is;
 
 /** Refuses URLs with passwords before `--`, and U+FFFD, with which Node replaces bytes that are not UTF-8. @throws CliError */
-function checkArguments({ argv, homeDirectory }: Context): void {
+function checkArguments(context: Context): void {
+  const { argv } = context;
   const end = argv.indexOf('--');
   if ((end < 0 ? argv : argv.slice(0, end)).some((word) => URL_WITH_PASSWORD.test(word)))
     throw usageError(
       'a URL in the command line contains a password, which other users of this machine can see',
       'for a database, put the password into ~/.pgpass or PGPASSWORD; for a service, leave out user and password: pets login asks for the key',
     );
-  const invalid = [...argv, homeDirectory].find((word) => word.includes('\ufffd'));
+  const invalid = [...argv, configDirectory(context), stateDirectory(context)].find((word) =>
+    word.includes('\ufffd'),
+  );
   if (invalid === undefined) return;
   throw usageError(
     `${invalid} contains unreadable characters`,
-    'set the encoding of the terminal or script to UTF-8; rename a file whose name is not UTF-8',
+    'set the encoding of the terminal or script to UTF-8; rename a file or directory whose name is not UTF-8',
   );
 }

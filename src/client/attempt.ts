@@ -1,5 +1,6 @@
 import { getDefaultAutoSelectFamilyAttemptTimeout, setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import type { Dispatcher } from 'undici';
+import buildConnector from 'undici/lib/core/connect.js';
 import Agent from 'undici/lib/dispatcher/agent.js';
 import type { Operation } from '../contract/api.ts';
 import { InterruptedError } from '../system/clock.ts';
@@ -45,7 +46,7 @@ export function createTransport(options: TransportOptions) {
   const { proxy } = options;
   const route: Route | Promise<Route> =
     proxy === undefined
-      ? { dispatcher: new Agent(CONNECTION_OPTIONS), toError: toAttemptError }
+      ? { dispatcher: new Agent({ ...CONNECTION_OPTIONS, connect }), toError: toAttemptError }
       : // Most users have no proxy, so this module is loaded only here.
         import('./proxy-agent.ts').then(({ routeThrough }) => routeThrough(proxy, CONNECTION_OPTIONS));
   return {
@@ -62,6 +63,10 @@ const CONNECTION_OPTIONS: ConnectionOptions = {
   // HTTP/2 must be off, because the build leaves out undici's HTTP/2 client.
   allowH2: false,
 };
+
+/** Connects with a limit, after which `allowMoreTime` applies: Node would wait for the last address of a host, even if it is silent. */
+const connect: buildConnector.connector = (options, callback) =>
+  buildConnector({ timeout: 10 * getDefaultAutoSelectFamilyAttemptTimeout() })(options, callback);
 
 /**
  * Runs one attempt; never rejects. Undici calls `onRequestStart` when it has a connection, before it writes the first
@@ -141,16 +146,17 @@ export function runAttempt(
 }
 
 /**
- * If Node gave up one of several addresses of a host to try the next one, gives each address four times as much time in all
- * later connections of this process, and returns true. Node's default, 250 or 500 ms, is too short for a far host or a slow
- * network, and the other addresses may not work, for example without IPv6. An address never gets more time than an attempt.
+ * If Node gave up one of several addresses of a host, or the limit of `connect` passed, gives each address four times as much
+ * time in all later connections of this process, and returns true. Node's default, 250 or 500 ms, is too short for a far host
+ * or a slow network. An address never gets more time than an attempt.
  */
 function allowMoreTime(cause: Error, limit: number): boolean {
-  const errors: NodeJS.ErrnoException[] = [cause, cause.cause].flatMap((error) =>
-    error instanceof AggregateError ? error.errors : [],
+  const errors: { code?: string }[] = [cause, cause.cause ?? {}].flatMap((error) =>
+    error instanceof AggregateError ? error.errors : error,
   );
   const current = getDefaultAutoSelectFamilyAttemptTimeout();
-  if (current >= limit || !errors.some(({ code }) => code === 'ETIMEDOUT')) return false;
+  const isLate = errors.some(({ code }) => code === 'ETIMEDOUT' || code === 'UND_ERR_CONNECT_TIMEOUT');
+  if (current >= limit || !isLate) return false;
   setDefaultAutoSelectFamilyAttemptTimeout(Math.ceil(Math.min(4 * current, limit)));
   return true;
 }

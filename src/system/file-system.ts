@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { constants, fstatSync, type Stats, statSync, writeSync } from 'node:fs';
+import { constants, fdatasync, fstatSync, fsync, type Stats, statSync, writeSync } from 'node:fs';
 import * as fs from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { getSystemErrorMap } from 'node:util';
+import { getSystemErrorMap, promisify } from 'node:util';
 
 /** Which file it is (device and inode), and its size in bytes. */
 export type FileStatus = Pick<Stats, 'dev' | 'ino' | 'size'>;
@@ -50,7 +50,8 @@ export const realFileSystem: FileSystem = {
       read: async (...args) => (await handle.read(...args)).bytesRead,
       // Write synchronously, because a write takes microseconds and the thread pool would add several times as much.
       write: async (...args) => writeSync(handle.fd, ...args),
-      datasync: () => handle.datasync(),
+      // Not the methods of `handle`, which Yarn's Plug'n'Play does not have.
+      datasync: () => promisify(fdatasync)(handle.fd),
       truncate: (length) => handle.truncate(length),
       stat: async () => fstatSync(handle.fd),
       close: () => handle.close(),
@@ -73,7 +74,7 @@ export const realFileSystem: FileSystem = {
     if (process.platform === 'win32') return;
     const handle = await fs.open(path, O_RDONLY);
     try {
-      await handle.sync();
+      await promisify(fsync)(handle.fd);
     } catch (error) {
       // Some file systems do not support fsync on directories.
       if (!['EINVAL', 'ENOTSUP', 'EOPNOTSUPP'].includes(errnoOf(error) ?? '')) throw error;
@@ -111,7 +112,6 @@ export function systemMessageOf(error: unknown, action = ''): string {
 export const isUnwritable = (error: unknown): boolean =>
   isNoSpace(error) || ['EFBIG', 'EROFS'].includes(errnoOf(error) ?? '');
 
-/** Whether the error means that no space is left, or no quota. */
 export const isNoSpace = (error: unknown): boolean => ['ENOSPC', 'EDQUOT'].includes(errnoOf(error) ?? '');
 
 /** Whether the error means that the file or directory does not exist. */

@@ -19,6 +19,8 @@ test.each<[line: string, offered: string]>([
   ['list --n', '--ndjson --no-retry --no-input'],
   ['--profile local li', 'list'],
   ['list --status ', 'available pending sold'],
+  ['list --status=av', '--status=available'],
+  ['list --output=da', ':files'],
   ['list --sort id:', 'id:asc id:desc'],
   ['--profile ', 'prod staging local'],
   ['keys add till --plan ', 'free pro business enterprise'],

@@ -75,7 +75,7 @@ describe('a key is only sent to the service it is for', () => {
     expect(connectionFor(contextOf(given))).toMatchObject({ key, baseUrl });
   });
 
-  const LOGIN_THERE = `log in there, which replaces profile staging: pets login --profile staging --base-url ${OTHER}`;
+  const LOGIN_THERE = `log in there as profile staging: pets login --profile staging --base-url ${OTHER}`;
   const IN_SCRIPT = '; in a script, set PETS_BASE_URL and PETS_API_KEY';
   test.each<[string, Given, CliErrorCode, message: string, hint?: string]>([
     ['--base-url', { baseUrl: OTHER }, 'usage', 'prod only to https://prod.example', LOGIN_THERE],

@@ -57,7 +57,7 @@ _pets() {
   local -a reply
   reply=("\${(@f)$(pets completion zsh -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2> /dev/null)}")
   if [[ $reply == :files ]]; then
-    _files
+    compset -P '--*='; _files
   else
     compadd -- "\${(@)reply:#}"
   fi

@@ -46,6 +46,11 @@ const FILES = [':files'];
  */
 export function complete(program: CompletionSpec, words: readonly string[]): readonly string[] {
   const current = words.at(-1) ?? '';
+  const [, option, value = ''] = /^(--[\w-]+)=(.*)$/s.exec(current) ?? [];
+  if (option)
+    return complete(program, words.slice(0, -1).concat(option, value)).map((word) =>
+      word === FILES[0] ? word : `${option}=${word}`,
+    );
   const isOption = (word: string) => /^-./.test(word);
   let command = program;
   let position = 0;

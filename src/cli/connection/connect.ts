@@ -57,7 +57,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
     const other = profile === 'staging' ? 'local' : 'staging';
     throw usageError(
       `pets sends the key in ${keySource} only to ${own}, not to ${asked}`,
-      `log in there, which replaces profile ${other}: pets login --profile ${other} --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
+      `log in there as profile ${other}: pets login --profile ${other} --base-url ${baseUrl}; or set PETS_BASE_URL and PETS_API_KEY together, and leave out --base-url and --profile`,
     );
   }
   checkProtocol(baseUrl, context.env);
