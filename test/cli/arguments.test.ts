@@ -159,7 +159,7 @@ const wrongLines: Line[] = [
   ["store check ''", '<dir|url> must be the name of a directory'],
   ['add - --category 3 --profile prod', 'from a pipe: pets import --profile prod -'],
   // Other names of list and get, and a choice in another case.
-  ['ls --status Sold --limit 0', '--limit must be a positive integer, not "0"', 'pets help list'],
+  ['ls --status Sold --limit 0', '--limit must be an integer from 1 to 1000', 'pets help list'],
   ['show x', '<id> must be a whole number, not "x"', 'pets find rex'],
 ];
 

@@ -46,7 +46,7 @@ test('pets get after 404 reports a missing animal, or without an error code a wr
   const contains = ['id 7', 'pets list --profile prod --all', 'pets orders --profile prod 7'];
   await expectFailure(machine, ['get', '7', '--profile', 'prod'], { exit: 3, code: 'not_found', contains });
   const { machine: empty } = await withReply([200, []]);
-  const orders = ['pets orders --profile prod; the latest: pets orders --profile prod --since 7d'];
+  const orders = ['to list all: pets orders --profile prod'];
   const missing = { exit: 3, code: 'not_found', contains: orders };
   await expectFailure(empty, ['orders', '7', '--profile', 'prod'], missing);
   const wrong = { exit: 2, contains: ['for example: --since yesterday --until today'] };

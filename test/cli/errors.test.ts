@@ -62,7 +62,7 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
     5,
     'rate_limited',
     `${USED_UP} until 12:00:30 UTC (in 30 s): according to an earlier response, the rate limit is used up`,
-    `${AFTER}; to ask the service whether the limit has ended earlier, at most once a minute: pets profiles --check`,
+    `${AFTER}; for a saved key, pets profiles --check asks the service at most once a minute whether the limit has ended earlier`,
   ],
   [
     limited(30_000, { code: 'key_banned', reason: 'stop' }),
@@ -141,7 +141,7 @@ test.each([
 test('a rejected key from PETS_API_KEY', () => {
   expect(explain(failure(401), { keySource: 'PETS_API_KEY' })).toMatchObject({
     message: `${API} rejected key …k2mX from PETS_API_KEY: why`,
-    hint: 'set PETS_API_KEY to a valid key, or unset it to use the saved key of a profile',
+    hint: 'set PETS_API_KEY to a valid key, or use the saved key of a profile: --profile <name>',
   });
 });
 

@@ -31,7 +31,7 @@ test.each([[['list']], [['add', 'till', '--plan', 'free']], [['revoke', 'till']]
   },
 );
 
-test('a hint of pets keys repeats --data if it was given', async () => {
+test('a hint of pets keys names the store of --data or PETS_DATA', async () => {
   const { machine, two } = await machineWithStores();
   const hint = async (args: readonly string[], env = {}) =>
     (await machine.pets(['keys', 'list', ...args], { env })).stderr;
@@ -40,7 +40,7 @@ test('a hint of pets keys repeats --data if it was given', async () => {
   expect(taken.stderr).toContain(`first: pets keys revoke dev --data '${two}'\n`);
   await machine.pets(['keys', 'revoke', 'dev', '--data', two]);
   expect(await hint(['--data', two])).toContain(`Create one: pets keys add laptop --data '${two}'\n`);
-  expect(await hint([], { PETS_DATA: two })).toContain('Create one: pets keys add laptop\n');
+  expect(await hint([], { PETS_DATA: two })).toContain(`Create one: pets keys add laptop --data '${two}'\n`);
 });
 
 const ban = async (machine: Machine, data: string, until: string) => {

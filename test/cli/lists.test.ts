@@ -131,7 +131,7 @@ describe('--columns', () => {
       runAgainst(respondWith(listed), ['list', '--columns', columns, ...flags.split(' ').filter(Boolean)]);
     const { code, stdout, stderr } = await list('id,wieght,x', animals);
     expect([code, stdout]).toEqual([2, '']);
-    expect(stderr).toContain('--columns: no animal has the field wieght or x');
+    expect(stderr).toContain('--columns: no listed animal has the field wieght or x');
     expect(stderr).toContain('use some of these fields: id, name, categoryId, status, weight');
     expect((await list('id,weight', animals)).code).toBe(0);
     expect((await list('x', [])).code).toBe(0);

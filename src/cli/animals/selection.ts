@@ -2,7 +2,7 @@ import type { Client, PetPage } from '../../client/client.ts';
 import { pageSize } from '../../contract/api.ts';
 import { mayHaveStatus, type PetStatus, petStatuses, type ReceivedPet } from '../../contract/schemas.ts';
 import { type FieldOrder, parseFieldOrder } from '../core/sort.ts';
-import { ArgumentError, cellText, parseFields, parseInt64Argument } from '../core/values.ts';
+import { ArgumentError, cellText, integerParser, parseFields, parseInt64Argument } from '../core/values.ts';
 import type { Console } from '../output/console.ts';
 import { formatCount } from '../output/text.ts';
 import { option, repeatable } from '../program/command.ts';
@@ -59,10 +59,7 @@ export function orderOf(sort: string): FieldOrder {
 
 /** `defaultLimit` describes how many animals are listed without the option. */
 export const limitOption = (defaultLimit: string) =>
-  option('--limit <number>', `at most this many (default: ${defaultLimit})`, (text) => {
-    if (/^[1-9]\d{0,14}$/.test(text)) return Number(text);
-    throw new ArgumentError('must be a positive integer');
-  });
+  option('--limit <number>', `at most this many (default: ${defaultLimit})`, integerParser(1, 1e15));
 
 /** Parses a part of a name. An empty text is refused, because every name contains it. */
 export function parseNameText(text: string): string {

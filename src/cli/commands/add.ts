@@ -39,7 +39,7 @@ export const add: Command<Options> = {
   options: [
     option(
       '--category <id>',
-      'number of the category; if it is missing at a terminal, pets shows those in use, and asks',
+      'number of the category; if it is missing at a terminal, pets shows some in use, and asks',
       parseInt64Argument,
       CATEGORY_HINT,
     ),

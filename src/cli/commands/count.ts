@@ -41,7 +41,7 @@ export const countCommand: Command<Options> = {
     'pets count --by category --status available --csv > available.csv',
     "pets count --status available --json | jq 'map(.animals) | add // 0'",
   ],
-  extraHint: 'for example: pets count --by category; for one category: pets count --category 3',
+  extraHint: 'for example: pets count --by category; only some: pets count --status sold --category 3',
   options: [
     option('--by <fields>', 'status, category, or both separated by a comma', parseGrouping).default(
       'status',

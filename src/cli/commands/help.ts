@@ -43,7 +43,7 @@ export const firstCommands = {
     'pets find rex': 'find animals by name',
     'pets count --by category': 'count the animals of each category',
     'pets add Rex --category 3': 'add an animal',
-    'pets orders --since yesterday': 'show the latest orders',
+    'pets orders --since yesterday': 'show orders from yesterday on',
     'pets profiles --check': 'show how many requests you have left',
   },
   'In a script, with PETS_BASE_URL and PETS_API_KEY instead of pets login': {
@@ -81,7 +81,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
   XDG_STATE_HOME: 'base directory for state',
   XDG_DATA_HOME: 'base directory for the store of pets serve',
   'HTTP_PROXY, HTTPS_PROXY, NO_PROXY':
-    'proxies, and hosts to reach without one; never used for services on this machine; lower case and ALL_PROXY work too',
+    'proxies, and hosts to reach without one; never used for localhost; lower case and ALL_PROXY work too',
   CI: 'set by CI systems: pets asks nothing, as with --no-input',
   NODE_EXTRA_CA_CERTS: 'file with additional certificates to trust',
   'NO_COLOR, FORCE_COLOR':
@@ -89,7 +89,7 @@ export const environmentVariables: Readonly<Record<string, string>> = {
 };
 
 const GLOBAL =
-  'Every command accepts these options, before or after its name. Results go to stdout; rows are a table at a terminal, otherwise lines with tabs and no header. Notes and errors go to stderr. A profile is a name for the saved base URL and API key of a service. pets sends the key only to the server that it was saved for, so --base-url can only change the path there. For another server, log in with another profile, or set PETS_BASE_URL and PETS_API_KEY.';
+  'Every command accepts these options, before or after its name. Results go to stdout; rows are a table at a terminal, otherwise lines with tabs and no header. Notes and errors go to stderr. A profile is a name for the saved base URL and API key of a service. pets sends the key only to the server that it was saved for, so --base-url can only change the path there (except in pets login). For another server, log in with another profile, or set PETS_BASE_URL and PETS_API_KEY.';
 
 const optionItem = (option: Option): HelpItem => [option.flags, formatter.optionDescription(option)];
 

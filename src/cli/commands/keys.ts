@@ -28,10 +28,10 @@ type AddOptions = Data & {
   perDay?: number;
 };
 
-/** Finds the store. `manage` runs a task with its keys. `command` adds `--data` to a command line if the user gave it. */
+/** Finds the store. `manage` runs a task with its keys. `command` adds `--data` to a command line, unless it is the default store. */
 async function findKeys({ data }: Data, context: CommandContext) {
   const location = await findStoreLocation(data, context);
-  const command = (words: string) => addDataOption(words, data, location, context.platform);
+  const command = (words: string) => addDataOption(words, data, location, context);
   const manage: StoreLocation['manageKeys'] = (task) =>
     location.manageKeys(task).catch(replaceHints({ missing: `create one: ${command('pets serve')}` }));
   return { command, manage };

@@ -68,7 +68,7 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   const isWhole = all === true || hasOwnFilter(selection) || (sort ?? output) !== undefined;
   const { console } = context;
   // Either number costs one request. A script may depend on the default of the service.
-  const defaultCount = console.isForPeople ? pageSize.max : pageSize.default;
+  const defaultCount = console.format === 'table' ? pageSize.max : pageSize.default;
   const enough = limit ?? (isWhole ? Number.POSITIVE_INFINITY : defaultCount);
   const connection = connectionFor(context);
   const printer = createPrinter(console, petView(selection.columns));
@@ -84,7 +84,7 @@ async function listAnimals(selection: Selection, context: CommandContext): Promi
   const missing = columns.filter((field) => kept.every((pet) => fieldAt(pet, field) === undefined));
   if (missing.length > 0 && kept.length > 0)
     throw usageError(
-      `--columns: no animal has the field ${missing.join(' or ')}`,
+      `--columns: no listed animal has the field ${missing.join(' or ')}`,
       `use some of these fields: ${listNames(fieldNames(kept))}`,
     );
   const rest = sort === undefined ? kept : sortByField(kept, orderOf(sort)).slice(0, enough);

@@ -28,7 +28,7 @@ export const login: Command<Options> = {
   ],
   options: [profileOption, baseUrlOption, option('--no-verify', 'save the key without sending any request')],
   extraHint:
-    'for the address: pets login --base-url <url>; pets login asks for the key, or reads it: cat key.txt | pets login',
+    'for an address: --base-url <url>; for another profile: --profile staging; pets login asks for the key, or reads it: cat key.txt | pets login',
   notes:
     'At a terminal, pets login asks for the base URL if neither --base-url nor the profile has one, and then for the key. If standard input is not a terminal, it reads the key from there.',
   async run({ verify }, context) {
@@ -50,7 +50,7 @@ export const login: Command<Options> = {
     const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
     const key = await (piped === undefined ? promptKey(context, message, check) : check(piped));
     await writeProfile(context, profile, { baseUrl, key });
-    const isDefault = context.globals.profile === undefined && !env['PETS_API_KEY'];
+    const isDefault = !(context.globals.profile || env['PETS_API_KEY'] || env['PETS_BASE_URL']);
     const next = `pets list${isDefault ? '' : ` --profile ${profile}`}`;
     console.notice(`saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: ${next}`);
   },
@@ -151,7 +151,7 @@ function keyProblem(text: string): string | undefined {
   const key = keyIn(text);
   if (/^https?:\/\//i.test(key)) return 'this is a URL, and not an API key';
   if (key === '') return 'the key is empty';
-  return API_KEY_PATTERN.test(key) ? undefined : 'the key has a space, or a character that is not ASCII';
+  return API_KEY_PATTERN.test(key) ? undefined : 'the key must be one line of visible ASCII, without spaces';
 }
 
 export const logout: Command<object> = {

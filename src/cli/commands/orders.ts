@@ -80,8 +80,7 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
       await printRows(console, view, sorted, { summary: [total, ...conditions].join(', ') });
     if (isFound) return undefined;
     const list = followUpCommand(context, 'orders');
-    const known = hintFor(`orders ${missing[0]}`)?.replace('pets orders', list);
-    const hint = known ?? `to list all: ${list}; the latest: ${list} --since 7d`;
+    const hint = hintFor(`orders ${missing[0]}`)?.replace('pets orders', list) ?? `to list all: ${list}`;
     throw new CliError(`no order with id ${missing.join(', ')}`, { code: 'not_found', hint });
   },
 };

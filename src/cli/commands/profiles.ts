@@ -76,7 +76,7 @@ export const profiles: Command<{ check?: boolean }> = {
         // The other rows are still listed.
         const { code, message, hint } = toCliError(error);
         if (code === 'interrupted') throw error;
-        console.notice(hint === undefined ? message : `${message}; ${hint}`);
+        console.notice(`${message}; ${hint}`);
         row.damaged = true;
       }
     }
@@ -86,7 +86,7 @@ export const profiles: Command<{ check?: boolean }> = {
       for (const row of rows)
         if (row.check?.ok === false && row !== failure?.row)
           console.notice(`${row.profile}: ${row.check.message}`);
-    if (console.isTerminal && globals.profile === undefined && rows.every(({ key }) => key === null))
+    if (console.isTerminal && globals.profile === undefined && rows.every((row) => !row.key && !row.damaged))
       console.notice('no key saved yet. Log in: pets login. Or start a local service: pets serve --seed');
     if (failure) throw failure.error;
   },
@@ -157,9 +157,9 @@ export const use: Command<{ profile: ProfileName }> = {
     await writeSettings(context, { ...readSettings(context), defaultProfile: profile });
     console.notice(`the default profile is now ${profile}`);
     const override = ['PETS_API_KEY', 'PETS_PROFILE'].find((name) => env[name] && env[name] !== profile);
-    if (override) console.notice(`the variable ${override} is set, and overrides the default profile`);
+    if (override) console.notice(`the variable ${override} is set, and takes precedence`);
     if (readProfile(context, profile)?.key === undefined) {
-      const next = profile === 'local' ? 'pets serve --seed' : `pets login --profile ${profile}`;
+      const next = profile === 'local' ? 'start or restart pets serve' : `pets login --profile ${profile}`;
       console.notice(`profile ${profile} has no key yet. Next: ${next}`);
     }
   },

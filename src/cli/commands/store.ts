@@ -35,7 +35,7 @@ const check: Command<StoreArgument> = {
   async run(options, context) {
     const location = await findStoreLocation(options['dir|url'], context);
     const path = location.place;
-    const serve = addDataOption('pets serve', options['dir|url'], location, context.platform);
+    const serve = addDataOption('pets serve', options['dir|url'], location, context);
     const missing = `check the directory or URL; to create a store there: ${serve}`;
     const report = await location.check().catch(replaceHints({ missing }));
     if (report.tornEnd) {

@@ -96,7 +96,7 @@ function networkHint(error: NetworkError, call: FailedCall, server: string): str
   const hint = error.hint ?? (code === 'timeout' ? 'try again, or increase --timeout or --max-time' : check);
   return proxyVariable === undefined
     ? hint
-    : `check the proxy in ${proxyVariable}, which has the form http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY; if the proxy is right, ${hint}`;
+    : `check the proxy in ${proxyVariable}, in the form http://host:port or http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY (or to no_proxy, if that is set); if the proxy is right, ${hint}`;
 }
 
 function describeRateLimit(error: RateLimitError, call: FailedCall, server: string): Description {
@@ -114,7 +114,7 @@ function describeRateLimit(error: RateLimitError, call: FailedCall, server: stri
   return {
     ...fields,
     message: `pets sends no request to ${server}${when}: according to an earlier response, the rate limit is used up or the key is banned`,
-    hint: 'try again after this time; to ask the service whether the limit has ended earlier, at most once a minute: pets profiles --check',
+    hint: 'try again after this time; for a saved key, pets profiles --check asks the service at most once a minute whether the limit has ended earlier',
   };
 }
 
@@ -147,7 +147,7 @@ function failureHint(status: number, connection: Connection): string {
 
 function keyHint({ keySource, profile }: Connection): string {
   if (keySource === 'PETS_API_KEY')
-    return 'set PETS_API_KEY to a valid key, or unset it to use the saved key of a profile';
+    return 'set PETS_API_KEY to a valid key, or use the saved key of a profile: --profile <name>';
   if (keySource === 'this login')
     return 'nothing was saved; copy the key again, and check that it is for this service';
   return profile === 'local'

@@ -48,7 +48,7 @@ export function connectionFor(context: HomeContext & Pick<CommandContext, 'globa
   if (!API_KEY_PATTERN.test(key))
     throw new CliError(`the key in ${keySource} contains invalid characters`, {
       code: 'bad_key',
-      hint: 'set or save the key again, without "Bearer", spaces and line breaks',
+      hint: 'set the variable to the key alone: visible ASCII characters, without "Bearer" and spaces',
     });
   if (baseUrl === undefined)
     throw usageError('no base URL for the key in PETS_API_KEY', 'set PETS_BASE_URL as well');

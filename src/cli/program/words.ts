@@ -63,12 +63,11 @@ const WORDS: Readonly<Record<string, string>> = {
   'serve -p': 'did you mean --port?',
   'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
   'docs, manual, man, testing':
-    'the documents are in the folder docs of the package; npm root --global shows where it is',
+    'the documents are in docs of the clone, $(npm root --global)/pets-cli or /usr/share/doc/pets',
   'openapi, swagger, api, routes, curl': 'pets serve describes its API at /openapi.json',
   docker: 'to run pets in a container: docs/scripting.md',
-  'retries, retry, --retries, --retry, --max-retries, --attempts':
-    'for retries: --max-wait and --no-retry; see: pets help global',
-  timeout: 'to limit the time per attempt: --timeout 10; see: pets help global',
+  'timeout, retries, retry, --retries, --retry, --max-retries, --attempts':
+    'for retries and time limits: --max-wait, --no-retry, --timeout and --max-time; see: pets help global',
   'revoke, keys delete, keys remove, keys rm':
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
   'keys new, keys create, keys show, keys get':
@@ -90,7 +89,7 @@ const WORDS: Readonly<Record<string, string>> = {
   '--url, --server, --host, --port': 'for the address of a service: --base-url <url>; see: pets help global',
   '--key, --api-key, --token':
     'do not put a key on the command line; pets login asks for it, or reads it: cat key.txt | pets login',
-  '--yaml, --format': 'for other formats: --json, --ndjson, --csv, --excel, or --output with .txt or .tsv',
+  '--yaml, --format': 'for other formats: --json; for most lists also: --ndjson, --csv, --excel, --output',
   '--curl, --verbose, --trace': 'to see each request and its response: --debug',
   '-o, --out': 'did you mean --output?',
   '-v': 'did you mean -V (show the version) or --debug (show each request)?',

@@ -84,7 +84,7 @@ export async function provideKey(
         // The server can run without this key, but not with a broken store. A store on a full disk is not broken.
         if (error instanceof StoreError && !isUnwritable(error.cause)) throw error;
         const { message } = 'syscall' in error ? fileError('use', path, error) : error;
-        const add = addDataOption('pets keys add laptop', data, location, context.platform);
+        const add = addDataOption('pets keys add laptop', data, location, context);
         warn(`${message}; so no permanent API key was created; to create one: ${add}`);
         return location.isShared ? undefined : addTemporaryKey();
       });

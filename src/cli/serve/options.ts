@@ -113,14 +113,14 @@ export const dataOption = option(
   checkStoreArgument,
 );
 
-/** Adds `--data` and the store to a command if the user gave this option. `place` has no password. */
+/** Adds `--data` and the store to a command, unless it is the default store. `place` has no password. */
 export function addDataOption(
   command: string,
   data: string | undefined,
   { place }: Pick<StoreLocation, 'place'>,
-  platform: NodeJS.Platform,
+  { env, platform }: Pick<Context, 'env' | 'platform'>,
 ): string {
-  return data === undefined ? command : `${command} ${shellQuote(['--data', place], platform)}`;
+  return data || env['PETS_DATA'] ? `${command} ${shellQuote(['--data', place], platform)}` : command;
 }
 
 /**

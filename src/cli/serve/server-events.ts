@@ -61,7 +61,7 @@ export function createEventPrinter(
       ...(page && { page }),
     };
     const addKey = `pets keys add laptop --plan ${plan ?? DEFAULT_PLAN}`;
-    const createKey = `${addDataOption(addKey, data ?? context.env['PETS_DATA'], location, platform)} | pets login --profile local --base-url ${url}`;
+    const createKey = `${addDataOption(addKey, data, location, context)} | pets login --profile local --base-url ${url}`;
     const withVariables =
       platform === 'win32'
         ? `$env:PETS_BASE_URL='${url}'; $env:PETS_API_KEY='${printedKey}'; pets list`
