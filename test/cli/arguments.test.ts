@@ -128,7 +128,7 @@ const wrongLines: Line[] = [
   ['find Rex Bella', 'too many arguments for pets find', 'pets find "Lady Bella"'],
   ['add Rex 3', 'straight quotes', 'an option for the category: pets add "Lady Bella" --category 3'],
   [`login ${CANARY}`, 'too many arguments for pets login', 'cat key.txt | pets login'],
-  [`serve --key=${CANARY}`, 'unknown option --key', '--key-file <file>, or set the variable PETS_SERVE_KEY'],
+  [`serve --key=${CANARY}`, 'unknown option --key', '--key-file <file> or the variable PETS_SERVE_KEY'],
   // Missing arguments and values, in one form.
   ['get', 'missing <id>', 'for example: pets get 7'],
   ['import', 'missing <file>', 'pets import -'],

@@ -1,3 +1,4 @@
+import { printText } from '../output/printer.ts';
 import { argument, type Command } from '../program/command.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
@@ -12,7 +13,7 @@ export const completion: Command<{ shell: (typeof shells)[number] }> = {
   notes: 'The first lines of the script explain how to install it.',
   prints: 'text',
   async run({ shell }, { console }) {
-    await console.write(completionScripts[shell]);
+    await printText(console, completionScripts[shell], completionScripts[shell]);
     return undefined;
   },
 };

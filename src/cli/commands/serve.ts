@@ -61,10 +61,10 @@ export const serve: Command<ServeOptions> = {
     ...inGroup('faults', [
       option(
         '--latency <ms>',
-        'delay every response by this many milliseconds, or by a random time such as 100-300',
+        'delay every response under /v1 by this many milliseconds, or by a random time such as 100-300',
         parseLatency,
       ),
-      option('--fail-rate <fraction>', 'fraction of responses with status 503, from 0 to 1', parseFraction),
+      option('--fail-rate <fraction>', 'fraction of requests with a key that get 503, 0 to 1', parseFraction),
       option(
         '--fault-seed <number>',
         'number that an earlier run printed, to repeat its random faults',

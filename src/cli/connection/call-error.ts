@@ -108,7 +108,7 @@ function describeRateLimit(error: RateLimitError, call: FailedCall, server: stri
   if (fromResponse) {
     const state = code === 'key_banned' ? 'has banned this key' : 'allows no more requests';
     const longer = canWait ? ', or allow a longer wait with --max-wait (and --max-time, if used)' : '';
-    const hint = `try again after this time${longer}`;
+    const hint = `try again ${deadline ? 'after this time' : 'later'}${longer}`;
     return { ...fields, message: `${server} ${state}${when}: ${error.message}`, hint };
   }
   return {

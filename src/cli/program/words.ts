@@ -55,9 +55,9 @@ const WORDS: Readonly<Record<string, string>> = {
     'for the addresses and origins of a local service: pets help serve network',
   'serve --background, serve --daemon, serve --detach':
     'to run it in the background: pets serve &; for one command: pets serve -- npm test',
-  'serve --key, serve --api-key': 'for an API key: --key-file <file>, or set the variable PETS_SERVE_KEY',
+  'serve --key, serve --api-key, serve --token':
+    'for an API key: --key-file <file> or the variable PETS_SERVE_KEY; for the token: PETS_SERVE_TOKEN',
   'serve --rate-limit': 'the plan of the key sets the rate limits: --plan free; see: pets help keys add',
-  'serve --token': 'for the developer token, set the variable PETS_SERVE_TOKEN',
   'serve --file, serve --fixtures, serve --db': 'for your own animals: pets serve --seed file.json',
   'serve --https, serve --tls, serve --ssl, serve --cert': 'for TLS, use a reverse proxy: docs/deploy.md',
   'serve -p': 'did you mean --port?',
