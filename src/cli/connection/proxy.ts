@@ -29,7 +29,7 @@ export function proxyFor(baseUrl: string, env: Context['env']): ProxySetting | u
   // Do not echo the value, because it may contain a password.
   throw usageError(
     `${variable} is not the URL of an HTTP proxy`,
-    `set it to a URL such as http://proxy.example.com:3128, or add ${url.hostname} to NO_PROXY (or to no_proxy, if that is set); ${PROXY_ENCODING}`,
+    `set it to a URL such as http://proxy.example.com:3128; ${PROXY_ENCODING}; or add ${url.hostname} to NO_PROXY (or to no_proxy, if that is set)`,
   );
 }
 
