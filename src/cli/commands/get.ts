@@ -37,10 +37,9 @@ export const get: Command<{ id: bigint[] }> = {
     });
     if (missing.length < ids.length || !isSingle) await printer.end();
     if (missing.length === 0) return;
-    const what = missing.length === 1 ? 'animal with id' : 'animals with ids';
     const [list, orders] = ['list', 'orders'].map((name) => followUpCommand(context, name));
     const hint = `to list all animals: ${list} --all; if it is the id of an order: ${orders} ${missing[0]}`;
-    throw new CliError(`no ${what} ${missing.join(', ')}`, { code: 'not_found', hint });
+    throw new CliError(`no animal with id ${missing.join(' or ')}`, { code: 'not_found', hint });
   },
 };
 

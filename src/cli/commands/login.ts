@@ -163,10 +163,7 @@ export const logout: Command<object> = {
     const { console } = context;
     const profile = chooseProfile(context);
     const stored = readProfile(context, profile);
-    if (stored?.key === undefined) {
-      console.notice(`profile ${profile} has no key`);
-      return;
-    }
+    if (stored?.key === undefined) return void console.notice(`profile ${profile} has no key`);
     const { key: _, ...rest } = stored;
     await writeProfile(context, profile, rest);
     console.notice(`removed the key from profile ${profile}`);

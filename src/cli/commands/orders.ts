@@ -81,7 +81,7 @@ export const orders: Command<Conditions & { sort?: FieldOrder; columns?: readonl
     if (isFound) return undefined;
     const list = followUpCommand(context, 'orders');
     const hint = hintFor(`orders ${missing[0]}`)?.replace('pets orders', list) ?? `to list all: ${list}`;
-    throw new CliError(`no order with id ${missing.join(', ')}`, { code: 'not_found', hint });
+    throw new CliError(`no order with id ${missing.join(' or ')}`, { code: 'not_found', hint });
   },
 };
 
