@@ -123,7 +123,6 @@ const wrongLines: Line[] = [
   ['list --sort price', 'one of name, id, category, status, not "price"', 'only an id', 'pets orders'],
   ['orders add --pet 3', 'can only list orders', 'pets serve --seed file.json'],
   ["'foo\nrm -rf ~'", "rm -rf ~'", 'see: pets help'],
-  ['list --constructor', '--constructor', 'see: pets help list'],
   // Arguments that a command does not have.
   ['find Rex Bella', 'too many arguments for pets find', 'pets find "Lady Bella"'],
   ['add Rex 3', 'straight quotes', 'an option for the category: pets add "Lady Bella" --category 3'],
@@ -146,7 +145,6 @@ const wrongLines: Line[] = [
   ['keys add x --role reader', 'every key may list and add animals'],
   ['logout prod', 'pets logout --profile <name>'],
   ['use --foo', 'unknown option --foo', 'see: pets help use'],
-  ['serve --quiet=true', '--quiet does not take a value'],
   ['status Minka sold', 'pets profiles --check', 'pets list --limit 1 --quiet', 'a status cannot be changed'],
   ['login --base-url 127.0.0.1:7411', 'begin with https:// or http://', 'quotes: http://127.0.0.1:7411'],
   ['login --base-url shop.example/v1', 'must begin with https://', 'without quotes: https://shop.example/v1'],

@@ -21,9 +21,9 @@ beforeEach(() => {
 
 /**
  * Resolves the name far.test to an address that responds slowly, and to one at which nothing listens. The process is blocked until
- * Node has given up the slow address, for as many connections as given.
+ * Node has given up the slow address, for as many connections as given. The first silent ones are never resolved.
  */
-function farHost(slowConnections: number) {
+function farHost(slowConnections: number, silentConnections = 0) {
   const { lookup } = dns;
   onTestFinished(() => {
     dns.lookup = lookup;
@@ -32,6 +32,7 @@ function farHost(slowConnections: number) {
   const resolve = (name: string, ...rest: [object, (...results: unknown[]) => void]) => {
     if (name !== 'far.test') return (lookup as (...all: unknown[]) => void)(name, ...rest);
     const [, callback] = rest;
+    if (silentConnections-- > 0) return undefined;
     callback(null, [
       { address: '127.0.0.1', family: 4 },
       { address: '127.0.0.2', family: 4 },
@@ -82,15 +83,10 @@ test.each([
 
 test('a host of which one address never responds is tried again with more time, in the same attempt', async () => {
   const server = await shop();
-  const host = farHost(0);
-  const { lookup } = dns;
-  dns.lookup = (() => {
-    dns.lookup = lookup;
-  }) as unknown as typeof lookup;
+  farHost(0, 1);
   const { client, attempts } = testClient(`http://far.test:${new URL(server.url).port}/v1`);
   expect(await list(client)).toMatchObject({ value: [{ id: 1n }] });
-  expect([attempts.length, host.connections()]).toEqual([1, 1]);
-  expect(getDefaultAutoSelectFamilyAttemptTimeout()).toBe(4 * FIRST);
+  expect([attempts.length, getDefaultAutoSelectFamilyAttemptTimeout()]).toEqual([1, 4 * FIRST]);
 });
 
 test('only the timeout of the attempt ends the connecting to a host that stays slow', async () => {
