@@ -98,7 +98,7 @@ export function runAttempt(
       controller?.abort(error);
     }
     const expire = () =>
-      fail(new NetworkError(`no response within ${Math.ceil(timeout) / 1_000} s`, { code: 'timeout', sent }));
+      fail(new NetworkError(`timed out after ${Math.ceil(timeout) / 1_000} s`, { code: 'timeout', sent }));
     const interrupt = () => fail(new InterruptedError(), sent);
     // A slow reader of our output may have blocked the process. First read the data that has arrived, then expire.
     const timer = startTimer(() => setImmediate(expire), timeout);

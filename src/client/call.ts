@@ -80,7 +80,7 @@ export async function requestWithRetry(
       if (!idempotent && !ignorePause) await waitForPause(options);
       const timeout = Math.min(options.timeoutMilliseconds, timeLeft(options));
       if (timeout <= 0)
-        throw new NetworkError('no time is left for the next request', { code: 'timeout', sent: false });
+        throw new NetworkError('no time is left for the request', { code: 'timeout', sent: false });
       await sendLog?.intent();
       const canSend = () => ignorePause || state.pausedUntil() === undefined;
       const sentAt = clock.now();

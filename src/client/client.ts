@@ -157,7 +157,7 @@ function parseBody({ success }: Operation, response: HttpResponse): unknown {
   const received = z.safeParse(success.received, value);
   if (received.success) return received.data;
   const reason = explanationIn(value);
-  throw contractError(`${describeIssues(received.error)}${reason ? ` (${reason})` : ''}`);
+  throw contractError(`${describeIssues(received.error, 'the body')}${reason ? ` (${reason})` : ''}`);
 }
 
 /** The name without what a service may change: Unicode normalization, spaces around it, and case. */

@@ -87,7 +87,7 @@ export class RateLimitError extends ClientError {
 
   /** `response` has the error code and the explanation in the body of a 429. Without it, a pause prevented an attempt. */
   constructor(until: number, response?: { code?: string | undefined; reason?: string | undefined }) {
-    super(response ? (response.reason ?? 'rate limit exceeded') : 'the rate limit is used up');
+    super(response ? (response.reason ?? 'rate limit exceeded') : 'a rate limit or a ban');
     this.until = until;
     this.code = response?.code ?? 'rate_limited';
     this.fromResponse = response !== undefined;
@@ -138,7 +138,7 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
     /wrong version number|packet length/,
     'the service does not use https at this port; check the port, or let the base URL begin with http://',
   ],
-  [/ALTNAME/, 'in the base URL, use a host name of the certificate; the error shows them after DNS:'],
+  [/ALTNAME/, 'in the base URL, use a host name of the certificate; the error may show them after DNS:'],
   [
     /EXPIRED|NOT_YET_VALID/,
     'check the clock of this machine; if it is right, the service needs a new certificate',
@@ -147,10 +147,7 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
     /UNABLE_TO|SELF_SIGNED/,
     'to trust the certificate, set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority',
   ],
-  [
-    /^HPE_/,
-    'the service may not use http at this port; check the port, or let the base URL begin with https://',
-  ],
+  [/HTTPParserError|HPE_/, 'check the port of the base URL, and whether the URL must begin with https://'],
   [/^/, 'check the certificate of the service; https needs TLS 1.2 or newer'],
 ];
 
@@ -179,7 +176,7 @@ export function toAttemptError(error: Error, sent: boolean): ClientError {
   const isCut = errno === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' || (isParser && cause.data === '');
   if (isCut) return new NetworkError(INCOMPLETE_RESPONSE, { errno, sent, cause });
   if (!isParser && !PROTOCOL_CODE.test(errno ?? '')) return new NetworkError(text, { errno, sent, cause });
-  const [, hint] = PROTOCOL_HINTS.find(([pattern]) => pattern.test(`${errno} ${text}`)) ?? [];
+  const [, hint] = PROTOCOL_HINTS.find(([pattern]) => pattern.test(`${name} ${errno} ${text}`)) ?? [];
   return new NetworkError(text, { errno, sent, isPermanent: true, hint, cause });
 }
 

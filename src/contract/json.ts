@@ -17,7 +17,7 @@ export const describeIssues = ({ issues }: Pick<z.core.$ZodError, 'issues'>, who
 
 /** Names a value: `match.path`, or `rule 2: match.path` if it is in the second element of `rules`. */
 function nameOf(path: readonly PropertyKey[]): string {
-  const [list, index, ...rest] = path;
+  const [list, index, ...rest] = typeof path[0] === 'number' ? ['elements', ...path] : path;
   if (typeof list !== 'string' || typeof index !== 'number') return path.map(String).join('.');
   const element = `${list.replace(/s$/, '')} ${index + 1}`;
   return rest.length === 0 ? element : `${element}: ${rest.map(String).join('.')}`;

@@ -15,7 +15,7 @@ test.each<[string, string, Step]>([
     'category,name,status\n1,Rex,\nx,Bella,\n2,Lola,gone\n3\n',
     {
       stderr:
-        /line 3: category "x" is not a number \(pets count --by category shows the categories\)\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 errors/,
+        /line 3: category "x" must be a whole number, in plain digits\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 errors/,
     },
   ],
   [
@@ -23,7 +23,7 @@ test.each<[string, string, Step]>([
     `${HEADER + 'Rex,cats,\n'.repeat(40)}Rex,1,\nRex,cats,\nRex,7.5,\n`,
     {
       stderr:
-        /^FILE, lines 2–41, 43: category "cats" is not a number \(pets count --by category shows the categories\)\nFILE, line 44: category "7.5" must be a whole number, in plain digits\nerror: 42 errors in/,
+        /^FILE, lines 2–41, 43: category "cats" must be a whole number, in plain digits\nFILE, line 44: category "7.5" must be a whole number, in plain digits\nerror: 42 errors in/,
     },
   ],
   [
@@ -32,7 +32,7 @@ test.each<[string, string, Step]>([
     {
       args: '--json',
       stderr:
-        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" is not a number [^"]*"\}\}\n){60}/,
+        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" must be a whole number, in plain digits"\}\}\n){60}/,
       error: { code: 'usage', hint: 'fix the errors above' },
     },
   ],
@@ -41,7 +41,7 @@ test.each<[string, string, Step]>([
     '{\n  "name": "Rex",\n  "categoryId": 1\n}\n',
     {
       stderr:
-        'error: FILE has JSON objects over several lines\n  → write each object on one line, for example with jq: jq -c . in.json > out.ndjson\n',
+        'error: FILE has lines that are not complete JSON objects\n  → write each object on one line, for example with jq: jq -c . in.json > out.ndjson\n',
     },
   ],
   [
@@ -49,11 +49,11 @@ test.each<[string, string, Step]>([
     'name,category\nRex,1\n,1\n" \u00a0\u2800",2\n',
     {
       stderr:
-        /, line 3: name "" is empty\n.*, line 4: name ".*" is empty\nerror: 2 errors in .*; nothing was sent/,
+        /, line 3: name "" is blank\n.*, line 4: name ".*" is blank\nerror: 2 errors in .*; nothing was sent/,
     },
   ],
   ['the hint for a file in UTF-16 is for Excel', '\0n\0a', { stderr: / UTF-16\n.* in Excel: Save As → CSV/ }],
-  ['a file of zero bytes is an error', '', { stderr: / is empty\n {2}→ check the command that created it/ }],
+  ['a file of zero bytes is an error', '', { stderr: / is empty\n {2}→ fill it, or check the command/ }],
 ])('if a row has an error, nothing is sent: %s', async (_, text, step) => {
   await (await importing({ text })).run({ ...REFUSED, ...step });
 });
@@ -96,7 +96,7 @@ test('if the state directory is not writable, the input is still checked, and no
   await run(
     { ...blocked, args: '--dry-run' },
     { ...blocked, args: '--json', code: 1, stdout: '', error: { code: 'file_error' } },
-    { ...blocked, text: 'name,category\nRex,x\n', code: 2, stderr: 'line 2: category "x" is not a number' },
+    { ...blocked, text: 'name,category\nRex,x\n', code: 2, stderr: 'line 2: category "x" must be a whole' },
   );
 });
 
@@ -109,7 +109,7 @@ test('a ledger that cannot be read ends the import, because the rows may be in i
   for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
     const { code: exit, stderr } = await add(args);
     expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot (read|write) .*state/)]);
-    expect(stderr).toContain('check its owner, which sudo may have changed');
+    expect(stderr).toContain('its owner (sudo may have changed it)');
   }
   expect(service.names()).toHaveLength(3);
 });

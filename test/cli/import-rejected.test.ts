@@ -33,6 +33,17 @@ describe('a row that the service rejects fails, and the run continues', () => {
     );
 });
 
+const failing = { args: '--add-again', replies: { Bella: 422 }, code: 8 };
+scenario('the next step does not add other rows again', {}, { ...failing, stderr: /FILE --skip-added\n/ });
+scenario(
+  'a file with ids has no such next step',
+  { text: 'id,name,category\n1,Bella,1\n' },
+  {
+    ...failing,
+    stderr: /then import them from a file of their own\n/,
+  },
+);
+
 describe('a row that may have been added is unknown, and the run continues', () => {
   const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };
   scenario(
@@ -42,8 +53,7 @@ describe('a row that may have been added is unknown, and the run continues', () 
       ...UNKNOWN,
       replies: { Bella: ['lost', (response) => replyError(response, 400, 'wrong')] },
       sends: 'Rex Bella Bella Lola',
-      stdout:
-        /unknown\t\tBella\trejected after an earlier response was lost \(no\); the animal may have been added\n/,
+      stdout: /unknown\t\tBella\trejected \(no\), but an earlier attempt may have added the animal\n/,
     },
     { sends: 'Bella', keys: 3 },
   );

@@ -149,7 +149,7 @@ test('a narrow terminal leaves out columns, but does not cut times', async () =>
   const { stdout, stderr } = await run([], { body, columns: 50 });
   expect(stdout).toContain('2026-11-20 11:00:00 CET');
   expect(stdout).not.toContain('…:');
-  expect(stderr.replace(/\s+/g, ' ')).toContain('fields not shown: done; for all fields, add --json');
+  expect(stderr.replace(/\s+/g, ' ')).toContain('fields not shown: done; they need a wider terminal');
 });
 
 test.each<[string, string[], string]>([

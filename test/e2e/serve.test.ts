@@ -163,7 +163,7 @@ const noticesOf = async (machine: Machine, args: readonly string[]): Promise<str
 const NO_PAGE =
   'other machines may reach this server, so it has no page and no other developer tools; to have them: --page';
 const PLAIN =
-  'other machines can reach this server, and clients send API keys to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL';
+  'other machines may reach this server, and clients send API keys to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL';
 const tls = ['--public-url', 'https://shop.test/v1'];
 const everywhere = ['--host', '0.0.0.0'];
 

@@ -31,7 +31,7 @@ export const networkError = (errno: string | undefined, sent: boolean): AttemptO
 });
 
 export const timeout = (sent: boolean): AttemptOutcome => ({
-  error: new NetworkError('no response within 30 s', { code: 'timeout', sent }),
+  error: new NetworkError('timed out after 30 s', { code: 'timeout', sent }),
 });
 
 export const retryAfter = (seconds: number | string): HttpHeaders => ({ 'retry-after': String(seconds) });

@@ -180,7 +180,7 @@ export function ledgerFor(context: CommandContext, service: string): LedgerEnvir
 const ELSEWHERE =
   'if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
-const DIRECTORY_HINT = `check its owner, which sudo may have changed, and the free disk space; ${ELSEWHERE}`;
+const DIRECTORY_HINT = `check this path, its owner (sudo may have changed it) and the free disk space; ${ELSEWHERE}`;
 
 /**
  * Reads the ledger of a service without locking it, and forgets old rows. If there is no file, the ledger is empty.
@@ -295,7 +295,7 @@ async function openForAppending(
       await file.datasync();
       size += bytes.length;
     } catch (cause) {
-      throw fileError('write', path, cause, 'check the disk, then run the command again to continue');
+      throw fileError('write', path, cause, 'check the disk and its free space, then run the command again');
     }
   };
   return {
@@ -330,7 +330,7 @@ function toLedgerError({ directory, service }: LedgerEnvironment, error: unknown
     const { pid } = error.owner;
     const process = pid === undefined ? '' : ` (process ${pid})`;
     const message = `another import into ${new URL(service).host} is running${process}; it may be waiting for confirmation`;
-    const hint = 'wait until it has ended, then run the command again';
+    const hint = 'wait until it has ended, or stop it; then run the command again';
     return new CliError(message, { code: 'already_running', hint });
   }
   if (error instanceof LockError) {

@@ -12,7 +12,7 @@ import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { groupErrors, type PetFile, type PetRow } from '../rows/read-file.ts';
 import type { LedgerRow } from './ledger.ts';
-import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan.ts';
+import { type Choice, ledgerRowAt, openRowAt, type Plan, pendingOf, type RowsByPosition } from './plan.ts';
 
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
@@ -26,6 +26,8 @@ export function commandToRepeat({ argv, platform }: CommandContext, option?: str
   const command = shellQuote(['pets', ...options, ...(option ? [option] : []), ...argv.slice(end)], platform);
   return argv.includes('-') ? `… | ${command}` : command;
 }
+
+export const hasIds = ({ rows }: PetFile): boolean => rows.some(({ id }) => id !== undefined);
 
 /** A table on a terminal has at most this many rows. */
 const ROWS_SHOWN = 100;
@@ -109,19 +111,21 @@ function countRows(plan: Plan): { added: number; sent: number } {
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
 export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: boolean): number {
-  const { context } = task;
+  const { context, input } = task;
   const unknown = countRows(plan).sent;
   const failed = plan.rejected.size;
   const texts = [hasNothingToDo ? nothingToDoText(task, plan) : totalsText(plan)];
   const hints: string[] = [];
+  const again = hasIds(input) ? undefined : `run ${commandToRepeat(context, '--skip-added')}`;
   if (failed > 0) {
     texts.push(`${failed} failed`);
-    hints.push('fix the cause of the failed rows, then run the command again');
+    hints.push(`fix the cause of the failed rows, then ${again ?? 'import them from a file of their own'}`);
   }
   if (unknown > 0) {
-    const compare = hasNothingToDo ? '' : '; to let pets compare them, run the command again';
+    const isOpen = pendingOf(plan).some((position) => openRowAt(plan, position));
+    const check = isOpen && again ? `; to let pets check them, ${again}` : '';
     hints.push(
-      `to see whether the rows that may have been added are in the inventory: ${followUpCommand(context, 'list')} --all${compare}; to add one that is missing, import it from a file of its own with --add-again`,
+      `to see whether the rows that may have been added are in the inventory: ${followUpCommand(context, 'list')} --all${check}; to add one that is missing, import it from a file of its own with --add-again`,
     );
   }
   if (hints.length > 0) throw new CliError(texts.join('; '), { code: 'some_failed', hint: hints.join('; ') });
@@ -132,7 +136,7 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
 const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');
 
 /** The end of a text: how many rows may have been added. Empty if none. */
-function openText(plan: Plan): string {
+export function openText(plan: Plan): string {
   const { sent } = countRows(plan);
   return sent === 0 ? '' : `; ${sent} may have been added`;
 }
@@ -154,7 +158,7 @@ export function nothingToDoText({ context, connection }: ImportTask, plan: Plan)
 /** How many rows are known, as in `2 of 9 rows were sent before, last on 2026-11-20 12:00:00 UTC from v1.csv`. */
 function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: RowsByPosition): string {
   const last = Math.max(...new Set(Array.from(known.values(), (row) => row.import)));
-  const { at = ledger.at, file = 'standard input' } = ledger.imports.get(last) ?? {};
+  const { at = ledger.at, file = 'standard input or a pipe' } = ledger.imports.get(last) ?? {};
   const count = `${known.size} of ${formatCount(rows.length, 'row')} ${wereOrWas(known.size)} sent before`;
   return `${count}, last on ${createTimeFormatter(console.timeZone())(Date.parse(at))} from ${basename(file)}`;
 }

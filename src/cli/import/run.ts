@@ -15,8 +15,10 @@ import {
   announceKnownRows,
   commandToRepeat,
   fileVersionText,
+  hasIds,
   type ImportTask,
   nothingToDoText,
+  openText,
   reportResults,
   stopError,
   totalsText,
@@ -90,7 +92,7 @@ async function previewRows(task: ImportTask, ledger: Ledger): Promise<number> {
   else {
     const rows = `${pending.length} of ${formatCount(input.rows.length, 'row')}`;
     const place = `from ${input.name} at ${targetLabel(connection)}`;
-    context.console.notice(`dry run: would add ${rows} ${place}`);
+    context.console.notice(`dry run: would add ${rows} ${place}${openText(plan)}`);
     announceKnownRows(task, plan);
   }
   return exitCodes.ok;
@@ -165,7 +167,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
     );
     console.showStatus(undefined);
   } catch (error) {
-    const resume = `to continue: ${commandToRepeat(context)}`;
+    const resume = `to continue: ${commandToRepeat(context, hasIds(task.input) ? '--add-again' : undefined)}`;
     console.notice(`${totalsText(plan)}; ${resume}`);
     if (!(error instanceof CliError && error.cause instanceof OutcomeUnknownError)) throw error;
     // The usual hint is about --idempotency-key, but the next run uses the idempotency key of the ledger.

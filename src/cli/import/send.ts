@@ -184,7 +184,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   // `carryOut` checked this too, but the 23 hours may have passed while the run was waiting.
   const why = open && whyNotRepeatable(open, run);
   if (why !== undefined) {
-    leaveOpen({ message: `sent at ${open?.at} without a response; not sent again because ${why}` });
+    leaveOpen({ message: `sent at ${open?.at} ${UNSETTLED}; not sent again because ${why}` });
     return {};
   }
   const sendLog = {
@@ -213,8 +213,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
     const reason = redact(cause instanceof Error ? cause.message : String(cause));
     if (cause instanceof ApiFailure && isRowStatus(cause.status)) {
       if (open || isAmbiguous) {
-        const after = 'rejected after an earlier response was lost';
-        leaveOpen({ message: `${after} (${reason}); the animal may have been added` });
+        leaveOpen({ message: `rejected (${reason}), but an earlier attempt may have added the animal` });
       } else {
         const { status, code } = cause;
         write({ kind: 'notAdded', seq: row.seq });
@@ -310,8 +309,7 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   let notAdded = 0;
   const events = rows.map(({ pet, open }): LedgerEvent => {
     if (whyIncomplete !== undefined) {
-      const unsettled = `sent at ${open.at} without a response that shows whether the animal was added`;
-      return { message: unsettled, ...open };
+      return { message: `sent at ${open.at} ${UNSETTLED}`, ...open };
     }
     const found = [...(similar.get(nameKey(pet))?.values() ?? [])].filter((each) => isSimilar(pet, each));
     if (found.length === 0) {
@@ -330,6 +328,8 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
       : `the outcome of ${count} stays unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
   );
 }
+
+const UNSETTLED = 'without a response that shows whether the animal was added';
 
 /** An id as a map key. A service may send the same id as a number in one response and as text in another one. */
 const idKey = ({ id }: Pick<ReceivedPet, 'id'>): string => String(id);

@@ -102,7 +102,7 @@ export function createConsole(
     const zone = context.timeZone();
     userZone = zone === undefined || zone === 'Etc/Unknown' ? 'UTC' : zone;
     if (userZone === 'UTC' && !UTC_NAME.test(TZ))
-      notice(`TZ=${TZ} is not a time zone; times are in UTC. Set TZ, for example: TZ=Europe/Berlin`);
+      notice(`TZ=${TZ}: times are in UTC; for other times, set TZ to a name such as Europe/Berlin`);
     return userZone;
   }
 

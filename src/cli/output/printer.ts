@@ -140,7 +140,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>) {
       const parts = [
         console.isForPeople && footer?.summary,
         footer?.warning,
-        hidden.length > 0 && `fields not shown: ${listNames(hidden)}; for all fields, add --json`,
+        hidden.length > 0 && `fields not shown: ${listNames(hidden)}; they need a wider terminal, or --json`,
       ].filter(Boolean);
       if (parts.length > 0) console.notice(parts.join('; '));
     },

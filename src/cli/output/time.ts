@@ -13,7 +13,6 @@ export function formatIso(instant: number): string | undefined {
  * the name of the time zone in the IANA database.
  */
 export function formatTime(instant: number, now: number, zone: string): string {
-  if (formatIso(instant) === undefined) return 'a time out of range';
   const format = createTimeFormatter(zone);
   const [date = '', ...time] = format(instant).split(' ');
   return format(now).startsWith(date) ? time.join(' ') : [date, ...time].join(' ');

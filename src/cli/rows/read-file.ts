@@ -52,7 +52,7 @@ export type PetFile = {
 const ImportedPet = z.object(
   {
     ...NewPet.shape,
-    name: NewPet.shape.name.check(z.refine((name) => !EMPTY_NAME_PATTERN.test(name), 'is empty')),
+    name: NewPet.shape.name.check(z.refine((name) => !EMPTY_NAME_PATTERN.test(name), 'is blank')),
   },
   { error: 'must be a JSON object' },
 );
@@ -73,7 +73,7 @@ export async function readPetFile(
   if (isPiped && stdin.isTTY) console.notice('type the rows, then Ctrl-D (on Windows, Ctrl-Z and Enter)');
   const bytes = await readInput(isPiped ? stdin : createReadStream(file), name);
   // A file or pipe is often empty because the command that should write it has failed.
-  if (bytes.length === 0) throw usageError(`${name} is empty`, 'check the command that created it');
+  if (bytes.length === 0) throw usageError(`${name} is empty`, 'fill it, or check the command that fills it');
   const settings = { name, console, maxRows, refused: 'nothing was sent' };
   const { rows, unit, fields } = checkRows(bytes, ImportedPet, settings);
   const ignored = [...fields].filter((field) => !['', 'id'].includes(field) && !(field in NewPet.shape));
@@ -126,7 +126,8 @@ export function checkRows<Animal>(
   if (console.hasJsonEvents)
     for (const error of errors) console.event({ fault: { source: name, ...error } }, '');
   else
-    for (const each of groupErrors(errors, unit)) console.event({}, sanitizeForTerminal(`${name}, ${each}`));
+    for (const each of groupErrors(errors, unit, '; for all errors, add --json'))
+      console.event({}, sanitizeForTerminal(`${name}, ${each}`));
   throw usageError(`${formatCount(errors.length, 'error')} in ${name}; ${refused}`, 'fix the errors above');
 }
 
@@ -135,14 +136,14 @@ type RowError = { line: number; message: string };
 const MAX_ERRORS_SHOWN = 20;
 
 /** The first 20 different errors, such as `lines 2–41, 43: status "gone" must be one of …`. The others are only counted. */
-export function groupErrors(errors: readonly RowError[], unit: Unit): string[] {
+export function groupErrors(errors: readonly RowError[], unit: Unit, rest = ''): string[] {
   const linesOf = new Map<string, number[]>(errors.map(({ message }) => [message, []]));
   for (const { line, message } of errors) linesOf.get(message)?.push(line);
   const texts = [...linesOf].slice(0, MAX_ERRORS_SHOWN).map(([message, lines]) => {
     return `${unit}${lines.length > 1 ? 's' : ''} ${listNames(rangesOf(lines))}: ${message}`;
   });
   const more = linesOf.size - texts.length;
-  return more > 0 ? [...texts, `… and ${more} more; for all errors, add --json`] : texts;
+  return more > 0 ? [...texts, `… and ${more} more${rest}`] : texts;
 }
 
 /** Ascending numbers as ranges, such as `2–41` and `50`. */
@@ -209,9 +210,9 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
     try {
       value = parseJson(row);
     } catch (error) {
-      if (isFirst && row.startsWith('{') && !row.endsWith('}'))
+      if (isFirst && row.startsWith('{') && !/\},?$/.test(row))
         throw usageError(
-          `${name} has JSON objects over several lines`,
+          `${name} has lines that are not complete JSON objects`,
           'write each object on one line, for example with jq: jq -c . in.json > out.ndjson',
         );
       const { column } = findJsonError(source) ?? {};
@@ -274,19 +275,16 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown): str
     const shown = actual === undefined ? undefined : showValue(actual);
     const isInteger = field === 'categoryId' || field === 'id';
     const isWrong = isInteger && actual !== undefined && !z.safeParse(int64, actual).success;
-    const rule = isWrong ? integerRule(field, actual) : message;
+    const rule = isWrong ? integerRule(actual) : message;
     return [field && columnName(field), shown, rule].filter((part) => part !== undefined).join(' ');
   });
   return problems.join('; ');
 }
 
-function integerRule(field: string, value: unknown): string {
+function integerRule(value: unknown): string {
   if (typeof value === 'bigint') return `must be from ${INT64_MIN} to ${INT64_MAX}`;
-  // Spreadsheets write long numbers such as `1E+15`.
-  const text = typeof value === 'string' ? value.trim() : stringifyJson(value);
-  if (/^[+-]?[\d.,]+(?:e[+-]?\d+)?$/i.test(text)) return 'must be a whole number, in plain digits';
-  const hint = field === 'id' ? '' : ' (pets count --by category shows the categories)';
-  return `is not a number${hint}`;
+  const isQuoted = typeof value === 'string' && /^\d{1,19}$/.test(value);
+  return isQuoted ? 'must be a number without quotes' : 'must be a whole number, in plain digits';
 }
 
 const showValue = (value: unknown): string =>
@@ -358,7 +356,7 @@ function readHeader(cells: readonly string[]): string[] | string {
   if (repeated.length > 0) return onlyOne(repeated.map((cell) => cell.trim()));
   const missing = ['name', 'categoryId'].filter((field) => !columns.includes(field)).map(columnName);
   if (missing.length === 0) return columns;
-  return `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status`;
+  return `missing ${missing.length === 1 ? 'column' : 'columns'} ${missing.join(' and ')}; found: ${listNames(named)}; the first line must name the columns name, category and optionally status, separated by commas, semicolons or tabs`;
 }
 
 /** The field that a column name stands for, or the name itself if there is no such field. */

@@ -64,7 +64,7 @@ export function parseLatency(text: string): { min: number; max: number } {
 
 export function parseHostName(text: string): string {
   if (HOST_NAME_PATTERN.test(text)) return text.toLowerCase();
-  throw new ArgumentError('must be a host name or an address, without a port');
+  throw new ArgumentError('must be a host name or an address (IPv6 in brackets), without a port');
 }
 
 /** Parses the value of --public-url. Returns the base URL, which ends with /v1 even if that part is left out. */
@@ -137,7 +137,7 @@ export async function findStoreLocation(
   const place = expandHome(argument ?? context.env['PETS_DATA'] ?? '', context) || dataDirectory(context);
   const location = await parseLocation(place, { ...context, userName: userName() });
   if (location.isShared || !resolve(place).includes('\ufffd')) return location;
-  throw usageError(`the path ${resolve(place)} is not UTF-8`, 'rename it, or choose another one with --data');
+  throw usageError(`the path ${resolve(place)} is not UTF-8`, 'rename it, or choose another one');
 }
 
 /** Like `findStoreLocation`, for a command that needs a database. @throws StoreError, CliError for a directory */

@@ -4,6 +4,7 @@ import { createTimeFormatter } from '../../system/time-text.ts';
 import { toCliError } from '../core/errors.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { formatCount, sanitizeForTerminal } from '../output/text.ts';
+import { isLoopbackUrl } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import type { ProvidedKey, Secrets } from './api-key.ts';
 import { addDataOption, DEFAULT_PLAN, type ServeOptions } from './options.ts';
@@ -61,7 +62,9 @@ export function createEventPrinter(
       ...(page && { page }),
     };
     const addKey = `pets keys add laptop --plan ${plan ?? DEFAULT_PLAN}`;
-    const createKey = `${addDataOption(addKey, data, location, context)} | pets login --profile local --base-url ${url}`;
+    const isOwnUrl = isLoopbackUrl(new URL(url));
+    const login = isOwnUrl ? ` | pets login --profile local --base-url ${url}` : '';
+    const createKey = `${addDataOption(addKey, data, location, context)}${login}`;
     const withVariables =
       platform === 'win32'
         ? `$env:PETS_BASE_URL='${url}'; $env:PETS_API_KEY='${printedKey}'; pets list`
@@ -84,7 +87,7 @@ export function createEventPrinter(
       `  API described in ${cyan(openapi)}`,
       page && `  page ${cyan(page)}`,
       page && `  tools: ${curl} -H "Authorization: Bearer ${shownToken}" ${new URL('/requests', url).href}`,
-      next && `  ${dim('try:')} ${next}`,
+      next && isOwnUrl && `  ${dim('try:')} ${next}`,
     ];
     const few = [
       `pets serve: listening on ${url}, running: ${sanitizeForTerminal(command.join(' '))}`,
@@ -101,7 +104,7 @@ export function createEventPrinter(
         'other machines may reach this server, so it has no page and no other developer tools; to have them: --page',
       !service.isLoopback &&
         !options.publicUrl?.startsWith('https:') &&
-        'other machines can reach this server, and clients send API keys to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL',
+        'other machines may reach this server, and clients send API keys to it unencrypted; use a reverse proxy with TLS, and set --public-url to its https URL',
       plan !== undefined &&
         served &&
         served.plan !== plan &&
