@@ -11,7 +11,7 @@ import { InterruptedError } from '../../system/clock.ts';
 import { CliError, type ErrorFields } from '../core/errors.ts';
 import { type CliErrorCode, cliErrorCodes, type ExitCode, exitCodes } from '../core/exit-codes.ts';
 import { createRedactor, maskKey, shellQuote } from '../output/text.ts';
-import { formatDeadline, formatIso } from '../output/time.ts';
+import { formatDeadline } from '../output/time.ts';
 import { type Connection, DEFAULT_PORT, isLoopbackUrl, portOf } from '../profiles/profile.ts';
 
 /** A request that failed, and what `callError` must know about it. The key of the connection is masked in the error. */
@@ -104,7 +104,7 @@ function describeRateLimit(error: RateLimitError, call: FailedCall, server: stri
   const { until, code, fromResponse } = error;
   const deadline = formatDeadline(until, now, timeZone);
   const when = deadline === undefined ? '' : ` ${deadline}`;
-  const fields = { status: 429, until: deadline && formatIso(until) };
+  const fields = { status: 429, until: deadline && new Date(until).toISOString() };
   if (fromResponse) {
     const state = code === 'key_banned' ? 'has banned this key' : 'allows no more requests';
     const longer = canWait ? ', or allow a longer wait with --max-wait (and --max-time, if used)' : '';

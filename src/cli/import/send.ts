@@ -184,7 +184,7 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
   // `carryOut` checked this too, but the 23 hours may have passed while the run was waiting.
   const why = open && whyNotRepeatable(open, run);
   if (why !== undefined) {
-    leaveOpen({ message: `sent at ${open?.at} ${UNSETTLED}; not sent again because ${why}` });
+    leaveOpen({ message: `sent at ${open?.at}; not sent again because ${why}` });
     return {};
   }
   const sendLog = {
@@ -309,7 +309,10 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   let notAdded = 0;
   const events = rows.map(({ pet, open }): LedgerEvent => {
     if (whyIncomplete !== undefined) {
-      return { message: `sent at ${open.at} ${UNSETTLED}`, ...open };
+      return {
+        message: `sent at ${open.at} without a response that shows whether the animal was added`,
+        ...open,
+      };
     }
     const found = [...(similar.get(nameKey(pet))?.values() ?? [])].filter((each) => isSimilar(pet, each));
     if (found.length === 0) {
@@ -328,8 +331,6 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
       : `the outcome of ${count} stays unknown, because the list of animals may be incomplete: ${whyIncomplete}`,
   );
 }
-
-const UNSETTLED = 'without a response that shows whether the animal was added';
 
 /** An id as a map key. A service may send the same id as a number in one response and as text in another one. */
 const idKey = ({ id }: Pick<ReceivedPet, 'id'>): string => String(id);

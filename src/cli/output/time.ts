@@ -2,12 +2,6 @@ import { createTimeFormatter, formatDuration } from '../../system/time-text.ts';
 
 const DAY = 86_400_000;
 
-/** Formats milliseconds since the epoch as ISO 8601. Undefined if a Date cannot represent the time. */
-export function formatIso(instant: number): string | undefined {
-  const date = new Date(instant);
-  return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
-}
-
 /**
  * A time such as `14:03:00 CET`, with the date unless it is today. Times are in milliseconds since the epoch. `zone` is
  * the name of the time zone in the IANA database.

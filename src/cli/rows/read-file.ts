@@ -126,8 +126,7 @@ export function checkRows<Animal>(
   if (console.hasJsonEvents)
     for (const error of errors) console.event({ fault: { source: name, ...error } }, '');
   else
-    for (const each of groupErrors(errors, unit, '; for all errors, add --json'))
-      console.event({}, sanitizeForTerminal(`${name}, ${each}`));
+    for (const each of groupErrors(errors, unit)) console.event({}, sanitizeForTerminal(`${name}, ${each}`));
   throw usageError(`${formatCount(errors.length, 'error')} in ${name}; ${refused}`, 'fix the errors above');
 }
 
@@ -136,14 +135,14 @@ type RowError = { line: number; message: string };
 const MAX_ERRORS_SHOWN = 20;
 
 /** The first 20 different errors, such as `lines 2–41, 43: status "gone" must be one of …`. The others are only counted. */
-export function groupErrors(errors: readonly RowError[], unit: Unit, rest = ''): string[] {
+export function groupErrors(errors: readonly RowError[], unit: Unit): string[] {
   const linesOf = new Map<string, number[]>(errors.map(({ message }) => [message, []]));
   for (const { line, message } of errors) linesOf.get(message)?.push(line);
   const texts = [...linesOf].slice(0, MAX_ERRORS_SHOWN).map(([message, lines]) => {
     return `${unit}${lines.length > 1 ? 's' : ''} ${listNames(rangesOf(lines))}: ${message}`;
   });
   const more = linesOf.size - texts.length;
-  return more > 0 ? [...texts, `… and ${more} more${rest}`] : texts;
+  return more > 0 ? [...texts, `… and ${more} more; with --json, all are shown`] : texts;
 }
 
 /** Ascending numbers as ranges, such as `2–41` and `50`. */

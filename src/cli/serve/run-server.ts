@@ -161,11 +161,10 @@ export async function cannotListenError(
   const running = owner?.url
     ? `; pets serve (process ${owner.pid}) already runs at ${owner.url} with the store in ${directory}`
     : '';
-  const inUse = running
-    ? 'use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>'
-    : 'stop the program that uses the port, or listen on any free port: --port 0';
   const hints: Record<string, string> = {
-    EADDRINUSE: inUse,
+    EADDRINUSE: running
+      ? 'use it, or stop it; for another server: --port 0 (any free port) with --ephemeral or --data <dir>'
+      : 'stop the program that uses the port, or listen on any free port: --port 0',
     EACCES: 'use a port above 1023, or any free port: --port 0',
   };
   const hint = hints[errno] ?? 'use an address of this machine, or omit --host to listen on 127.0.0.1';

@@ -61,10 +61,10 @@ export function createEventPrinter(
       ...(secrets.token === undefined && { token }),
       ...(page && { page }),
     };
-    const addKey = `pets keys add laptop --plan ${plan ?? DEFAULT_PLAN}`;
     const isOwnUrl = isLoopbackUrl(new URL(url));
-    const login = isOwnUrl ? ` | pets login --profile local --base-url ${url}` : '';
-    const createKey = `${addDataOption(addKey, data, location, context)}${login}`;
+    const words = `pets keys add laptop --plan ${plan ?? DEFAULT_PLAN}`;
+    const addKey = addDataOption(words, data, location, context);
+    const createKey = isOwnUrl ? `${addKey} | pets login --profile local --base-url ${url}` : addKey;
     const withVariables =
       platform === 'win32'
         ? `$env:PETS_BASE_URL='${url}'; $env:PETS_API_KEY='${printedKey}'; pets list`
