@@ -93,6 +93,6 @@ scenario(
     },
     stdout: /^LINE.*NAME\n *102 +failed(.*\n){26}$/,
     stderr:
-      /note: lines 102–111, 113–127: not\\twanted\nnote: line 112: too long\nerror: added 100 of 126 rows; 26 failed\n {2}→ fix the cause of the failed rows, then/,
+      /note: lines 102–111, 113–127: not\\twanted\nnote: line 112: too long\nerror: added 100 of 126 rows; 26 failed\n {2}→ fix the cause of the failed rows, then run pets import FILE --skip-added\n/,
   },
 );

@@ -24,6 +24,8 @@ describe('a row that the service rejects fails, and the run continues', () => {
       { sends: 'Bella', results: '2 added before 1 Rex, 3 added 4 Bella, 4 added before 3 Lola' },
     );
 
+  const rejected = { args: '--add-again', replies: { Bella: 422 }, code: 8, stderr: /of their own\n/ };
+  scenario('with an id', { text: 'id,name,category\n1,Bella,1\n' }, rejected);
   for (const [status, code] of Object.entries({ 401: 4, 403: 1, 404: 7 }))
     scenario(
       `but ${status} does not concern a single row, and ends the run`,
@@ -32,11 +34,6 @@ describe('a row that the service rejects fails, and the run continues', () => {
       { sends: 'Bella Lola' },
     );
 });
-
-const failing = { args: '--add-again', replies: { Bella: 422 }, code: 8 };
-scenario('the next step does not add other rows again', {}, { ...failing, stderr: /FILE --skip-added\n/ });
-const text = 'id,name,category\n1,Bella,1\n';
-scenario('unless the rows have ids', { text }, { ...failing, stderr: /a file of their own\n/ });
 
 describe('a row that may have been added is unknown, and the run continues', () => {
   const UNKNOWN: Step = { code: 8, results: '2 added 1 Rex, 3 unknown Bella, 4 added 3 Lola' };

@@ -52,12 +52,9 @@ test.each<[string, Error]>([
   expect(error).toMatchObject({ code: 'local_error', isPermanent: true, sent: true, hint });
 });
 
-test('the parser of HTTP gives its errors no code', () => {
+test('headers that are too large are a response; other errors of the parser have no code', () => {
   const error = toAttemptError(withCode(undefined, { name: 'HTTPParserError', data: 'SSH' }), true);
   expect(error.hint).toContain('check the port');
-});
-
-test('headers that are too large are a response', () => {
   expect(toAttemptError(withCode('UND_ERR_HEADERS_OVERFLOW'), true)).toBeInstanceOf(ContractError);
 });
 

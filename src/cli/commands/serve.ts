@@ -49,10 +49,7 @@ export const serve: Command<ServeOptions> = {
         `plan of a new key: ${planNames.join(', ')} (default: ${DEFAULT_PLAN}; limits: pets help keys add)`,
         planNames,
       ),
-      option(
-        '--key-file <file>',
-        'file with the API key to accept (default: PETS_SERVE_KEY or a generated key)',
-      ),
+      option('--key-file <file>', 'file with the API key (default: PETS_SERVE_KEY or a generated key)'),
       option('--no-profile', "don't save address and key to profile local (a command after -- implies this)"),
       option(
         '--ban-after <number>',

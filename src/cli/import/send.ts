@@ -309,10 +309,8 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   let notAdded = 0;
   const events = rows.map(({ pet, open }): LedgerEvent => {
     if (whyIncomplete !== undefined) {
-      return {
-        message: `sent at ${open.at} without a response that shows whether the animal was added`,
-        ...open,
-      };
+      const unsettled = `sent at ${open.at} without a response that shows whether the animal was added`;
+      return { message: unsettled, ...open };
     }
     const found = [...(similar.get(nameKey(pet))?.values() ?? [])].filter((each) => isSimilar(pet, each));
     if (found.length === 0) {
