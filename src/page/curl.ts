@@ -21,8 +21,8 @@ export function curlCommand(
   if (!target.startsWith('/') || !/^[A-Z-]+$/.test(method) || method === '-')
     return { command: undefined, notes: ['curl cannot repeat this request.'] };
   // A terminal could interpret such characters when the text is pasted, or show another text.
-  if (body !== undefined && escapeInvisible(body) !== body)
-    return { command: undefined, notes: ['The body has characters that cannot be pasted. Use Send again.'] };
+  if (body !== undefined && escapeInvisible(body).replaceAll('\ufffd', '') !== body)
+    return { command: undefined, notes: ['The body has characters that cannot be pasted.'] };
   const notes: string[] = [];
   const options = [...methodOptions(method, request.bodyBytes > 0)];
   for (const [name, value] of Object.entries(request.headers)) {
@@ -34,7 +34,7 @@ export function curlCommand(
   if (body !== undefined && !('content-type' in request.headers)) options.push("-H 'Content-Type:'");
   if (body !== undefined) options.push(`--data-raw ${quoteForShell(body)}`);
   if (request.cutOff) notes.push('The body is cut off: only its beginning is recorded.');
-  if (`${target}${body}`.includes(REDACTED)) notes.push('Put the secret in the place of [redacted] first.');
+  if (`${target}${body}`.includes(REDACTED)) notes.push('Replace [redacted] with the secret first.');
   const address = quoteForShell(origin + encodeTarget(target));
   return { command: `curl -g --path-as-is ${[...options, address].join(' \\\n  ')}`, notes };
 }

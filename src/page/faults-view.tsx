@@ -26,7 +26,7 @@ export function FaultsView({ page }: { page: Page }) {
       <h2 id="faults-title">Faults</h2>
       <RuleForm add={(rule) => page.act(() => page.addRule(rule))} />
       <p class="note">
-        The first rule that matches decides. The details of a request can make the next one like it fail.
+        The first rule that matches decides. To make the next request like an earlier one fail, open that one.
       </p>
       {faults && <CurrentFaults faults={faults} remove={remove} />}
     </section>
@@ -67,7 +67,7 @@ function RuleForm({ add }: { add(rule: NewRule): void }) {
           <option value="">as usual</option>
         </select>
       </Field>
-      <Field label="Delay, s">{numberField('delay', '0')}</Field>
+      <Field label="Latency, s">{numberField('delay', '0')}</Field>
       <Field label="Times">{numberField('times', 'always')}</Field>
       <button type="submit" class="primary">
         Add rule
@@ -88,7 +88,7 @@ function CurrentFaults({ faults: { latency, failRate = 0, seed, rules }, remove 
       {latency && <p>Responses are delayed by {formatLatency(latency)}.</p>}
       {failRate > 0 && (
         <p>
-          {Number((failRate * 100).toPrecision(3))} % of the requests fail (seed {seed}).
+          {Number((failRate * 100).toPrecision(3))}% of the requests fail (seed {seed}).
         </p>
       )}
       {rules.length > 0 && (

@@ -54,8 +54,8 @@ export const matchLabel = ({ method, path }: Match = {}): string =>
 
 export function describeEffect({ answer, retryAfter, latency }: Partial<Rule>): string {
   const retry = retryAfter === undefined ? '' : `, Retry-After ${retryAfter} s`;
-  const effects = [latency && `takes ${latency / 1_000} s longer`, answer && `gets ${answer}${retry}`];
-  return effects.filter(Boolean).join(' and ');
+  const delay = latency === undefined ? '' : `takes ${latency / 1_000} s longer`;
+  return [delay, answer && `gets ${answer}${retry}`].filter(Boolean).join(' and ');
 }
 
 /** Formats a range of milliseconds in seconds, such as `0.1 to 0.3 s`. */

@@ -82,7 +82,7 @@ function SignIn({ page }: { page: Page }) {
         {page.state.signInProblem && `${escapeInvisible(page.state.signInProblem)}. `}
         Open the page address that <code>pets serve</code> printed last.
       </p>
-      <p class="note">It works once, in one browser. With --quiet, pets serve prints no address.</p>
+      <p class="note">It works once, in one browser. If there is none, start pets serve without --quiet.</p>
     </section>
   );
 }
@@ -127,7 +127,7 @@ const timeLeft = (end: string, now: string): string => formatDuration(Date.parse
 function describeLiftedBan({ keys, time }: KeyList, name: string): string {
   const { minute, day } = keys.find((each) => each.name === name) ?? {};
   const usedUp = [day, minute].find((window) => window?.left === 0);
-  const rest = usedUp && `; its limit is used up for another ${timeLeft(usedUp.endsAt, time)}`;
+  const rest = usedUp && `; the limit of this key is used up for another ${timeLeft(usedUp.endsAt, time)}`;
   return `The ban of ${escapeAndShorten(name)} is lifted${rest ?? ''}`;
 }
 
@@ -138,7 +138,7 @@ function KeyRow({ name, plan, minute, day, bannedUntil, now, liftBan }: KeyRowPr
     counts && (
       <>
         <b class={counts.left === 0 ? 'rejected' : ''}>{formatNumber(counts.left)}</b> of{' '}
-        {formatNumber(counts.limit)} left, ends in {timeLeft(counts.endsAt, now)}
+        {formatNumber(counts.limit)} left, resets in {timeLeft(counts.endsAt, now)}
       </>
     );
   const ban = bannedUntil && (

@@ -31,7 +31,7 @@ export function Reason({ request, because }: { request: LoggedRequest; because: 
     <>
       <ServerText text={escapeAndShorten(reasonText({ ...request, because: text }, new Date()))} />{' '}
       {rule !== undefined && <a href="#faults">fault rule {rule}</a>}
-      {again !== undefined && <a href={`#requests?request=${again}`}>request {again} again</a>}
+      {again !== undefined && <a href={`#requests?request=${again}`}>request {again}, sent again</a>}
     </>
   );
 }
@@ -47,11 +47,12 @@ export function closeDetails(page: Page): void {
 
 /** The panel with the reason of one request, what can be done with it, and its bodies and headers. */
 export function RequestDetails({ page, number }: { page: Page; number: number }) {
-  const [whole, setWhole] = useState<WholeRequest | 'missing'>();
+  const [whole, setWhole] = useState<WholeRequest | string>();
   useEffect(() => {
-    page.server.send('GET', `requests?number=${number}`).then(
-      (response) => setWhole((response as { requests: WholeRequest[] }).requests[0] ?? 'missing'),
-      () => setWhole('missing'),
+    const found = page.server.send('GET', `requests?number=${number}`);
+    (found as Promise<{ requests: WholeRequest[] }>).then(
+      ({ requests }) => setWhole(requests[0] ?? 'The service has no record of this request'),
+      (error: Error) => setWhole(error.message),
     );
   }, []);
   const request = typeof whole === 'object' ? whole : undefined;
@@ -66,7 +67,7 @@ export function RequestDetails({ page, number }: { page: Page; number: number })
           Close
         </button>
       </div>
-      {whole === 'missing' && <p class="note">The service no longer has this request.</p>}
+      {typeof whole === 'string' && <p class="note">{escapeInvisible(whole)}</p>}
       {request && <Content page={page} whole={request} />}
     </section>
   );
@@ -93,7 +94,7 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
       </SendAgain>
       {outcome === 'banned' && (
         <p class="note">
-          <a href="#keys">Keys</a> can lift the ban.
+          You can lift a ban under <a href="#keys">Keys</a>.
         </p>
       )}
       <Body title="Request" content={request} />
@@ -110,7 +111,7 @@ function Content({ page, whole }: { page: Page; whole: WholeRequest }) {
           Duration: formatMilliseconds(milliseconds),
           Key: keyName ?? 'no accepted key',
           Client: client,
-          Operation: operation ?? 'unknown path',
+          Operation: operation ?? 'none',
           ...(code !== undefined && { Error: code }),
           'Request id': id,
         }}
@@ -125,7 +126,7 @@ function Body({ title, content }: { title: string; content: WholeRequest['reques
   return (
     <>
       <h3>
-        {title} <span class="note">{cutOff ? `at least ${size}; the rest is not recorded` : size}</span>
+        {title} <span class="note">{cutOff ? `${size} or more; only the beginning is recorded` : size}</span>
       </h3>
       {body !== undefined && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: without it, the keyboard cannot scroll the box.
@@ -195,7 +196,7 @@ function SendAgain({ page, whole, children }: SendAgainProps) {
             send();
           }}
         >
-          {operation === 'createPet' && <p>This adds an animal if the body is valid.</p>}
+          {operation === 'createPet' && <p>This can add an animal.</p>}
           {request.bodyBytes > 0 && (
             <Field label="Body">
               <textarea
@@ -209,7 +210,7 @@ function SendAgain({ page, whole, children }: SendAgainProps) {
           )}
           <div class="toolbar">
             <button type="submit" class="primary">
-              {operation === 'createPet' ? 'Send, and add an animal' : 'Send'}
+              Send
             </button>
             <button
               type="button"
@@ -236,7 +237,7 @@ async function copyAsCurl(whole: WholeRequest): Promise<string> {
   const { command, notes } = curlCommand(whole, serviceUrl());
   if (command === undefined) throw new Error(notes.join(' '));
   // Pages over plain HTTP cannot copy, except those of this machine.
-  if (!isSecureContext) throw new Error('The browser lets only pages over HTTPS copy a text');
+  if (!isSecureContext) throw new Error('Browsers let only pages over HTTPS, or on this machine, copy text');
   await navigator.clipboard.writeText(command);
   return ['The command is copied.', ...notes].join(' ');
 }

@@ -55,7 +55,7 @@ export function RequestsView({ page }: { page: Page }) {
           <p>
             {log.requests.length > 0 || route.text !== ''
               ? 'No request matches the filters.'
-              : `No requests yet. The last ${formatNumber(MAX_RECORDED_REQUESTS)} appear here as soon as clients send them.`}
+              : `The list is empty. Unless it is paused, it shows up to ${formatNumber(MAX_RECORDED_REQUESTS)} requests.`}
           </p>
         )}
       </div>

@@ -10,7 +10,7 @@ import {
   type Route,
   startRoute,
 } from './requests.ts';
-import type { Faults, KeyList } from './text.ts';
+import { type Faults, formatCount, type KeyList } from './text.ts';
 
 /** The pause between two polls, in milliseconds. */
 const PAUSE_MS = 500;
@@ -42,7 +42,7 @@ export type Page = ReturnType<typeof runPage>;
  */
 export function runPage(render: (page: Page) => void) {
   const server = createToolsClient((message) => {
-    update({ session: 'none', signInProblem: message });
+    update({ session: 'none', signInProblem: message, connectionProblem: '', message: noMessage });
     restartPolling();
   });
   let state: State = {
@@ -158,8 +158,9 @@ export function runPage(render: (page: Page) => void) {
     async addRule(rule: NewRule): Promise<string> {
       const faults = (await server.send('POST', 'faults', JSON.stringify(rule))) as Faults;
       update({ faults });
-      const { match, number, ...effect } = faults.rules[0] as Rule;
-      return `Rule ${number} is added: ${matchLabel(match)} ${describeEffect(effect)}`;
+      const { match, number, times, ...effect } = faults.rules[0] as Rule;
+      const count = times === undefined ? '' : ` (${formatCount(times, 'time')})`;
+      return `Rule ${number} is added: ${matchLabel(match)} ${describeEffect(effect)}${count}`;
     },
     /** Deletes the recorded requests, for all who use the server. @throws Error with a message for the user */
     async clear(): Promise<string> {
@@ -256,6 +257,6 @@ async function receive(path: string, init: RequestInit) {
     const response = await fetch(path, init);
     return { response, content: (await response.json()) as { message?: string } };
   } catch (error) {
-    throw new Error('The server has stopped or cannot be reached', { cause: error });
+    throw new Error('The server does not respond', { cause: error });
   }
 }

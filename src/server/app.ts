@@ -218,7 +218,10 @@ export function createApp(options: AppOptions): App {
     if (run) record.operation = path.label;
     headers.push(...path.headers);
     if (path.kind === 'tool' && isOfOtherOrigin(request, publicUrl))
-      throw new ServiceError('forbidden', 'Pages of other origins cannot use this path');
+      throw new ServiceError(
+        'forbidden',
+        'Pages of other origins cannot use this path; behind a reverse proxy, start pets serve with --public-url and --page',
+      );
     if (path.access === 'token') checkDeveloper(request);
     if (run === undefined) throw noRouteError(path);
     checkExpectation(request);
@@ -235,7 +238,7 @@ export function createApp(options: AppOptions): App {
     const response = error instanceof ServiceError ? error : storageError(error, possibleChange);
     if (response) return response;
     onError(error);
-    return new ServiceError('internal_error', 'Internal error');
+    return new ServiceError('internal_error', 'Internal error; the log of the service says more');
   }
 
   return createAppFrom(options, runSteps);
@@ -277,7 +280,9 @@ function createAppFrom(
   const prefix = randomBytes(6).toString('hex');
   let count = 0;
   const clientAddress = createAddressReader(isTrustedProxy, (peer, sent) =>
-    onWarning?.(`cannot read X-Forwarded-For of the proxy ${peer}, so its clients share one limit: ${sent}`),
+    onWarning?.(
+      `X-Forwarded-For of proxy ${peer} is not valid (${sent}); clients without a key share a limit`,
+    ),
   );
 
   return async (request, response, invalid) => {

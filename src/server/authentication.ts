@@ -74,7 +74,7 @@ function credentialError(request: IncomingMessage, name: CredentialName): Creden
     return new CredentialError('invalid_request', 'The Authorization header is given more than once');
   const reason = reasonOf(request, name);
   if (name === 'developer token') {
-    const page = 'For the page, open the address that pets serve has printed last';
+    const page = 'For the page, if there is one, open the address that pets serve has printed last';
     const program = 'a program sends `Authorization: Bearer $PETS_SERVE_TOKEN`';
     const choice = 'to choose the token, set the variable PETS_SERVE_TOKEN of pets serve';
     return unauthorized(reason, `${page}; ${program}; ${choice}`);
@@ -99,9 +99,9 @@ const GENERATED_LENGTH = 48;
 
 /** Why a credential is refused. Of the header, only common schemes and mistakes are named: other words can be secrets. */
 function reasonOf({ headers }: IncomingMessage, name: CredentialName): string {
-  const { authorization = '' } = headers;
+  const { authorization } = headers;
   const other = OTHER_HEADERS.find((each) => headers[each.toLowerCase()] !== undefined);
-  if (authorization === '')
+  if (authorization === undefined)
     return `There is no Authorization header${other === undefined ? '' : `, and ${other} is ignored`}`;
   const [, scheme] = /^(Basic|Digest|Token)\b/i.exec(authorization) ?? [];
   if (scheme) return `The scheme is ${scheme} instead of Bearer`;

@@ -41,7 +41,7 @@ export const unauthorized = (reason: string, advice?: string): ServiceError =>
 export const notFound = (): ServiceError =>
   new ServiceError(
     'not_found',
-    `Not found. The paths are ${[...operationPaths].join(', ')}; they are described at /openapi.json`,
+    `Not found. The API has the paths ${[...operationPaths].join(', ')}, described at /openapi.json`,
   );
 
 export const methodNotAllowed = (path: string, allow: string): ServiceError =>
@@ -69,7 +69,7 @@ export function tooManyRequests({
   return new ServiceError(code, `${reason}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);
 }
 
-const NO_DATABASE = 'The service cannot reach its database';
+const NO_DATABASE = 'The service cannot use its database';
 
 const retryLater = (code: ErrorCode, message: string, seconds: number): ServiceError =>
   new ServiceError(code, `${message}. Retry in ${seconds} s`, [header.retryAfter, String(seconds)]);

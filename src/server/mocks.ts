@@ -5,7 +5,7 @@ import { parseJson, stringifyJson } from '../contract/json.ts';
 import { type PetStatus, petJson } from '../contract/schemas.ts';
 import type { RateLimitDecision } from '../store/limiter.ts';
 import type { Seed } from '../store/store.ts';
-import { invalidRequest, methodNotAllowed, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
+import { invalidRequest, ServiceError, tooManyRequests, unauthorized } from './errors.ts';
 import { type ServiceResponse, windowHeaders } from './response.ts';
 
 /** A response that a `Prefer` header, a fault rule or `--fail-rate` asks for, instead of running the operation. */
@@ -82,7 +82,7 @@ const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(te
 export function mockResponse(
   { status, retryAfter, source }: RequestedMock,
   operation: OperationName,
-  { path, allow }: { path: string; allow: string },
+  { allow }: { allow: string },
   rateLimit: RateLimitDecision,
 ): ServiceResponse {
   const possible = possibleStatuses(operation);
@@ -95,6 +95,8 @@ export function mockResponse(
       `${source} is not supported. Use retry-after with 1 to ${MAX_RETRY_AFTER} seconds and code=${RETRYABLE_STATUSES.join(' or code=')}`,
     );
   const name = errorNames.find((code) => errorCodes[code] === status);
+  const message = `Mocked response (${source})`;
+  const wait = retryAfter === undefined ? [] : [header.retryAfter, String(retryAfter)];
   switch (name) {
     case undefined:
       return {
@@ -103,17 +105,13 @@ export function mockResponse(
         body: examples[operation](),
       };
     case 'unauthorized':
-      return unauthorized(`Mocked response (${source})`);
+      return unauthorized(message);
     case 'method_not_allowed':
-      return methodNotAllowed(path, allow);
+      return new ServiceError(name, message, [header.allow, allow]);
     case 'rate_limited':
-      return tooManyRequests(rateLimit);
+      return new ServiceError(name, message, tooManyRequests(rateLimit).headers);
     default:
-      return new ServiceError(
-        name,
-        `Mocked response (${source})`,
-        retryAfter === undefined ? [] : [header.retryAfter, String(retryAfter)],
-      );
+      return new ServiceError(name, message, wait);
   }
 }
 

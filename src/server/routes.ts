@@ -163,7 +163,7 @@ const createHandlers = (
     const path = pathOf(url);
     const id = parseInt64(path.slice(path.lastIndexOf('/') + 1));
     if (id === undefined)
-      throw new ServiceError('not_found', 'Not found: the id in the path is not a 64-bit integer');
+      throw new ServiceError('not_found', 'Not found: an id is a 64-bit integer without leading zeros');
     const { sunset, successor } = operations.getPet.deprecated;
     if (clock.now() >= sunset.getTime()) {
       throw new ServiceError(
@@ -204,7 +204,7 @@ const IDEMPOTENCY_ERRORS = {
   mismatch: ['idempotency_mismatch', 'This Idempotency-Key was used for another animal in the last 24 hours'],
   in_flight: [
     'idempotency_in_flight',
-    'The first request with this Idempotency-Key has not ended, so try again later',
+    'The result of the first request with this Idempotency-Key is not certain yet, so try again later',
   ],
 } as const;
 

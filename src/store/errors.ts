@@ -76,8 +76,10 @@ function fileSystemHint(errno: string | undefined): string {
     case 'ENOTDIR':
     case 'EEXIST':
     case 'EISDIR':
+    case 'ELOOP':
+    case 'ENAMETOOLONG':
       return 'check each part of the path, and that its disk is mounted; or choose another directory';
     default:
-      return 'check the disk, its file system, and the limits of this process (ulimit -a), then start again';
+      return 'check the disk, its file system, and the limits of this process (ulimit -a), then try again';
   }
 }

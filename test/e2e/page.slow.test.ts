@@ -158,7 +158,7 @@ describe('the page', () => {
     await expect.poll(() => rows(page).count()).toBe(1);
     await rows(page).getByRole('button').click();
     await button(page, 'Send again').click();
-    await page.getByText('This adds an animal').waitFor();
+    await page.getByText('This can add an animal').waitFor();
     await check('form');
   });
 
@@ -251,7 +251,7 @@ describe('the page', () => {
     await row(page, 'limit=1').getByRole('button').click();
     await button(page, 'Send again').click();
     await page.getByText('The request was sent again').waitFor();
-    await details(page).getByText('request 2 again').waitFor();
+    await details(page).getByText('request 2, sent again').waitFor();
     await row(page, '401').getByRole('button').click();
     await details(page).getByText('Cannot be sent again: ').waitFor();
     expect(await button(page, 'Send again').isDisabled()).toBe(true);
@@ -261,8 +261,8 @@ describe('the page', () => {
     expect(await body.inputValue()).toBe('{\n  "name": "Rex",\n  "categoryId": "one"\n}');
     await body.fill(REX);
     expect((await service.requests()).requests).toHaveLength(4);
-    await button(page, 'Send, and add an animal').click();
-    await row(page, 'request 1 again').filter({ hasText: '201' }).waitFor();
+    await button(page, 'Send').click();
+    await row(page, 'request 1, sent again').filter({ hasText: '201' }).waitFor();
     await details(page).getByText('counted: ').waitFor();
   });
 
@@ -308,11 +308,11 @@ describe('the page', () => {
     await row(page, 'the key is banned').first().getByRole('button').click();
     await details(page).getByRole('link', { name: 'Keys' }).click();
     // The times are those of the service, whose clock shows another day.
-    await page.getByText(/^0 of 60 left, ends in [1-9]\d* s$/).waitFor();
+    await page.getByText(/^0 of 60 left, resets in [1-9]\d* s$/).waitFor();
     await page.getByText(/banned until .* \(.* left\)/).waitFor();
     await button(page, 'Lift ban').click();
     await page.getByText('not banned').waitFor();
-    await page.getByText(/^The ban of till is lifted; its limit is used up for another \d+ s$/).waitFor();
+    await page.getByText(/of till is lifted; the limit of this key is used up for another \d+ s$/).waitFor();
     // The button is gone, so the focus is on what has happened.
     expect(await page.evaluate('document.activeElement.id')).toBe('message');
     expect(await (await service.call('/pets')).json()).toMatchObject({ code: 'rate_limited' });
@@ -345,7 +345,7 @@ describe('the page', () => {
     await page.getByRole('alert').getByText('times must be an integer from 1 to').waitFor();
     await times.fill('2');
     await page.locator('[name="operation"]').selectOption('POST /v1/pets');
-    await page.getByLabel('Delay, s').fill('0,001');
+    await page.getByLabel('Latency, s').fill('0,001');
     await page.keyboard.press('Enter');
     await page.getByText('Rule 1 is added: POST /v1/pets takes 0.001 s longer and gets 503').waitFor();
     await page.getByText('0 of 2 times').waitFor();
@@ -438,7 +438,7 @@ describe('the connection of the page', () => {
       await show(page, view);
       await textOf(page, '#connection').toBe('Live');
       await page.context().setOffline(true);
-      await page.getByText('The server has stopped or cannot be reached').waitFor();
+      await page.getByText('The server does not respond').waitFor();
       await page.context().setOffline(false);
       await textOf(page, '#connection').toBe('Live');
     }

@@ -204,7 +204,7 @@ test('a profile local of another service and the store stay; --quiet hides the n
   const path = join(store, 'keys', 'shop.json');
   await writeFile(path, '{"half":');
   expect(await noticesOf(machine, [...args, '--quiet'])).toEqual([
-    `${path} is damaged: it is not valid JSON; correct the file or its name; or revoke the key shop, then create it again`,
+    `${path} is damaged: it is not valid JSON; correct the file or its name; or revoke the key shop, then create a new one`,
   ]);
 });
 
@@ -247,7 +247,7 @@ test('--log prints a short line for each request, and the reason of an error bel
       `\n${time} GET /v1/pets\\?limit=5&status=available 200 \\d+ ms\n` +
         `${time} GET /v1/pets\\?limit=500 400 \\d+ ms\n  limit must be an integer from 1 to 100\n` +
         `${time} OPTIONS /v1/pets 204 \\d+ ms\n` +
-        '  origin http://localhost:5173 refused; start pets serve with --cors http://localhost:5173\n',
+        '  browsers do not let pages of http://localhost:5173 read this response; to allow it, start pets serve with --cors http://localhost:5173\n',
     ),
   );
 });

@@ -84,7 +84,7 @@ describe.skipIf(process.platform === 'win32')('the command for curl', () => {
 const left = (name: string) => `The header ${name} is left out.`;
 test.each([
   [request('POST', '/', {}, 'x', true), 'The body is cut off: only its beginning is recorded.'],
-  [request('GET', '/v1/pets?key=[redacted]'), 'Put the secret in the place of [redacted] first.'],
+  [request('GET', '/v1/pets?key=[redacted]'), 'Replace [redacted] with the secret first.'],
   [request('GET', '/', { cookie: '[redacted]' }), left('cookie')],
   [request('GET', '/', { a: '\x1b[2J' }), left('a')],
   [request('GET', '/', { a: 'M\u00fcller' }), left('a')],

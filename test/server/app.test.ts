@@ -26,7 +26,8 @@ test('an internal error is a 500 without details; the operator gets the error', 
   };
   const { errors, call } = await start({ store });
   const response = await call('/v1/pets');
-  expect(await response.json()).toEqual({ code: 'internal_error', message: 'Internal error', status: 500 });
+  const message = 'Internal error; the log of the service says more';
+  expect(await response.json()).toEqual({ code: 'internal_error', message, status: 500 });
   expect(response.headers.get('x-ratelimit-remaining')).toBe('59');
   expect(errors).toEqual([new Error('secret detail')]);
 });

@@ -40,7 +40,7 @@ describe('D14 the body of a creation', () => {
     ['{"name":7,"categoryId":3,"status":"lost"}', /^name must be a string; status must be one of available/],
     ['{"name":"Rex",\n }', /^The body is not valid JSON: error in line 2, column 2$/],
     ['['.repeat(33), 'The body is nested deeper than 32 levels'],
-    [' ', 'The body is missing'],
+    [' ', 'The body is empty'],
   ])('the message of the 400 for %s names each field and its problem', async (body, message) => {
     const { call } = await start();
     const response = await call('/v1/pets', create(body));

@@ -106,7 +106,7 @@ describe('D13 a missing or invalid key', () => {
       `${NO_HEADER}, and ${name} is ignored`,
     ]),
     ...Object.entries({
-      '': NO_HEADER,
+      '': NO_BEARER,
       'Basic c2VjcmV0OnNlY3JldA==': 'The scheme is Basic instead of Bearer',
       'Token secret': 'The scheme is Token instead of Bearer',
       secret: NO_BEARER,

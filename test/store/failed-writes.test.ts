@@ -224,7 +224,7 @@ describe('a directory whose journal is missing', () => {
       const directory = await temporaryDirectory();
       await writeFile(join(directory, name), '');
       await expect(openFaulty(directory)).rejects.toThrow(
-        `journal.ndjson is missing, but the directory contains other files of a store: ${name}`,
+        `journal.ndjson is missing, but the directory contains other files that a store has: ${name}`,
       );
       expect(await namesIn(directory)).toEqual([name]);
     },
@@ -236,6 +236,6 @@ describe('a directory whose journal is missing', () => {
     await rm(join(directory, 'store.txt'));
     await (await openFaulty(directory)).store.close();
     await rm(join(directory, 'journal.ndjson'));
-    await expect(openFaulty(directory)).rejects.toThrow('other files of a store: store.txt');
+    await expect(openFaulty(directory)).rejects.toThrow('other files that a store has: store.txt');
   });
 });

@@ -149,7 +149,7 @@ const PARSER_ERRORS: Readonly<Record<string, ServiceError>> = {
 
 /** The error response to a request that Node rejected (docs/service.md 8.5 and 10). */
 const toServiceError = ({ code = '' }: NodeJS.ErrnoException): ServiceError =>
-  PARSER_ERRORS[code] ?? invalidRequest('The request is not valid HTTP');
+  PARSER_ERRORS[code] ?? invalidRequest('The request is not valid HTTP/1.1');
 
 /** Sends an error as the last response of a connection, for bytes that Node did not pass on as a request. */
 function sendError(app: App, error: ServiceError, socket: Socket): void {

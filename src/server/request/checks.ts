@@ -108,7 +108,7 @@ export function checkHost(
   if (LOOPBACK_NAME_PATTERN.test(name) || isSameAddress(name, socket.localAddress)) return;
   throw new ServiceError(
     'misdirected_request',
-    `The host ${name} is not allowed. To allow it: pets serve --allow-host ${name}`,
+    `The host ${name} is not allowed. To allow it, start pets serve with --allow-host ${name}`,
   );
 }
 
@@ -128,7 +128,7 @@ function nameOf(host: string): string {
 }
 
 const invalidHost = () =>
-  invalidRequest('The request must have exactly one Host header with a name or an address');
+  invalidRequest('The request must have exactly one Host header, and its host must be a name or an address');
 
 /** Whether an IP address is the address of a reverse proxy whose X-Forwarded-For is used (`--trust-proxy`). */
 export type IsTrustedProxy = (address: string) => boolean;

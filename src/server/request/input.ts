@@ -161,7 +161,7 @@ function parseBody(bytes: Buffer): unknown {
   } catch {
     throw invalidRequest('The body is not valid UTF-8');
   }
-  if (text.trim() === '') throw invalidRequest('The body is missing');
+  if (text.trim() === '') throw invalidRequest('The body is empty');
   if (hasLongNumber(text)) {
     throw invalidRequest(`The body has a number of more than ${MAX_NUMBER} characters`);
   }

@@ -166,7 +166,7 @@ function whyNotAgain(
   isShown: boolean,
 ): string | undefined {
   const length = singleHeader(sentHeaders, 'content-length');
-  if (method === '-') return 'it is not valid HTTP';
+  if (method === '-') return 'its method and URL were not recorded';
   if (!isUnderApi(splitTarget(method, url).target))
     return `only requests under ${API_PREFIX} can be sent again`;
   if (keyName === undefined && method !== 'OPTIONS') return 'no API key was accepted for it';
@@ -181,12 +181,12 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[\w.-]+(?::\d+)?$/i;
 
 /** Why a request got its response: usually one sentence, without its status and its last full stop (docs/testing.md). */
 function describeReason(request: RequestRecord, outcome: ReturnType<typeof outcomeOf>): string {
-  const { status, message, mock, keyName, window, isDay, foreignOrigin } = request;
+  const { status, code, message, mock, keyName, window, isDay, foreignOrigin } = request;
   const { limit, remaining } = window ?? {};
   const unit = isDay ? 'day' : 'minute';
   if (status === 0) return 'the client closed the connection before the response';
-  if (foreignOrigin !== undefined && ORIGIN.test(foreignOrigin))
-    return `origin ${foreignOrigin} refused; start pets serve with --cors ${foreignOrigin}`;
+  if (foreignOrigin !== undefined && ORIGIN.test(foreignOrigin) && code !== 'forbidden')
+    return `browsers do not let pages of ${foreignOrigin} read this response; to allow it, start pets serve with --cors ${foreignOrigin}`;
   switch (outcome) {
     case 'injected_fault':
       return mock?.source ?? '';

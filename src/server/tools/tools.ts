@@ -51,7 +51,7 @@ type ToolsOptions = ResetOptions & {
 const FaultQuery = z.object({ rule: z.optional(queryInteger(1, Number.MAX_SAFE_INTEGER)) });
 const BanQuery = z.object({ key: z.string({ error: 'must be the name of a key' }) });
 
-const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --resettable or --ephemeral';
+const NOT_RESETTABLE = 'This store cannot be reset. Start the server with --resettable';
 
 /** Creates the developer tools (docs/testing.md). */
 export function createTools(options: ToolsOptions) {
@@ -89,7 +89,7 @@ export function createTools(options: ToolsOptions) {
     reason: resettable ? undefined : NOT_RESETTABLE,
     animals: await store.size(),
     location: options.location,
-    seed: seed && (options.seedName ?? 'the seed'),
+    seed: options.seedName,
   });
 
   const reset: Handler = async () => {

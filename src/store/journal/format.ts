@@ -235,8 +235,8 @@ export function bytesInRecord(text: string, hasKey = false): number {
   const bytes = Buffer.byteLength(text) + (hasKey ? KEY_BYTES : 0) + 1;
   if (bytes > MAX_RECORD_BYTES) {
     throw new StoreError(
-      `an animal or order of ${bytes} bytes is too large for the store`,
-      `maximum: ${MAX_RECORD_BYTES} bytes`,
+      `an animal or order needs ${bytes} bytes in the store, more than ${MAX_RECORD_BYTES}`,
+      'shorten it',
     );
   }
   return bytes;

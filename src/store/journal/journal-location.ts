@@ -104,7 +104,7 @@ function hasJournal(directory: string, names: readonly string[]): boolean {
   );
   if (traces.length === 0) return false;
   throw new StoreError(
-    `${join(directory, JOURNAL_FILE)} is missing, but the directory contains other files of a store: ${traces.join(', ')}`,
+    `${join(directory, JOURNAL_FILE)} is missing, but the directory contains other files that a store has: ${traces.join(', ')}`,
     `restore ${JOURNAL_FILE} from a backup, or use another directory; if a copy to this directory was interrupted, delete the directory, then copy again`,
   );
 }

@@ -240,7 +240,7 @@ export class JournalStore implements Store {
   /** @throws StoreFailedError if the store has stopped, StoreError if it is closed */
   #requireOpen(): Journal {
     if (this.#failure) throw this.#failure;
-    if (this.#closed) throw new StoreError('the store is closed', 'open it again');
+    if (this.#closed) throw new StoreError('the store is closed', 'start the server again');
     return this.#journal;
   }
 

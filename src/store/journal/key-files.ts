@@ -87,7 +87,7 @@ export class KeyFiles implements KeyTable {
     const why = 'data' in stored ? `it contains the key named ${stored.data.name}` : stored.why;
     throw new StoreError(
       `${path} is damaged: ${why}`,
-      `correct the file or its name; or revoke the key ${name}, then create it again`,
+      `correct the file or its name; or revoke the key ${name}, then create a new one`,
     );
   }
 

@@ -151,7 +151,7 @@ function refuseUnreadVariable(env: LocationContext['env'], parameters: Connectio
   if (unread)
     throw new StoreError(
       `the environment variable ${unread} is not supported`,
-      'put what it says into the database URL, or unset it',
+      `unset it; instead, the part of the database URL after the ? can contain ${orList(PARAMETER_NAMES)}`,
     );
 }
 

@@ -273,7 +273,7 @@ function parseKey({ per_minute: perMinute, per_day: perDay, created, ...row }: K
   if (parsed.success) return parsed.data;
   const error = new StoreError(
     `the key ${JSON.stringify(row.name)} in the table pets.keys is not valid: ${describeIssues(parsed.error)}`,
-    'revoke the key, then create it again',
+    'revoke the key, then create a new one',
   );
   return { name: row.name, error };
 }

@@ -86,7 +86,7 @@ commit;
  *
  * @throws StoreError (with the code `missing` if there is none), or an error of the driver
  */
-export async function readIdentity(client: ClientBase, place = 'the database'): Promise<StoreIdentity> {
+export async function readIdentity(client: ClientBase, place: string): Promise<StoreIdentity> {
   const store = await readStore(client);
   if (!store) throw storeMissingError(place);
   return store;

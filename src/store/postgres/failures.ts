@@ -73,7 +73,7 @@ export function messageOf(error: unknown): string {
 /** Hints by the start of Node's error code or of the SQLSTATE; the first match decides. */
 const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)/, 'check the host name and the name server'],
-  [/^ERR_TLS_CERT/, 'use a host name that is in the certificate, or sslmode=verify-ca to accept any name'],
+  [/^ERR_TLS_CERT/, 'use a host name in the certificate, or sslmode=verify-ca with sslrootcert for any name'],
   [
     /^(CERT_|DEPTH_ZERO_|SELF_SIGNED|UNABLE_TO_)/,
     'check the certificate of the server, and sslmode and sslrootcert of the database URL',
@@ -82,8 +82,9 @@ const HINTS: readonly (readonly [beginning: RegExp, hint: string])[] = [
     /^08P01/,
     'if the URL leads to pgbouncer, add prepare=off to the URL, and use the pool mode transaction or session',
   ],
-  [/^28/, 'check the user, the password (PGPASSWORD, ~/.pgpass), and pg_hba.conf of the server'],
+  [/^28/, 'check the user, the password (URL, PGPASSWORD, ~/.pgpass), and pg_hba.conf of the server'],
   [/^3D000/, 'create the database, or check its name'],
+  [/^(3F000|42P01)/, 'restore the schema pets; or, if it was deleted on purpose, start the server again'],
   [
     /^53300/,
     'raise max_connections, or the limit of the role or the database (ALTER ROLE, ALTER DATABASE), or stop other clients',

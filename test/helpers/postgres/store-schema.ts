@@ -40,7 +40,7 @@ export async function callFunction(client: Client, name: string, ...values: unkn
 const storeIds = new WeakMap<Client, Promise<string>>();
 
 export function storeIdOf(client: Client): Promise<string> {
-  const known = storeIds.get(client) ?? readIdentity(client).then(({ id }) => id);
+  const known = storeIds.get(client) ?? readIdentity(client, '').then(({ id }) => id);
   storeIds.set(client, known);
   return known;
 }

@@ -189,7 +189,7 @@ describe('the page', () => {
     const { send } = await startPage();
     expect(await (await send('/requests', { headers: bearer('old') })).json()).toMatchObject({
       message:
-        'The developer token is unknown, or from an earlier start of pets serve. For the page, open the address that pets serve has printed last; a program sends `Authorization: Bearer $PETS_SERVE_TOKEN`; to choose the token, set the variable PETS_SERVE_TOKEN of pets serve',
+        'The developer token is unknown, or from an earlier start of pets serve. For the page, if there is one, open the address that pets serve has printed last; a program sends `Authorization: Bearer $PETS_SERVE_TOKEN`; to choose the token, set the variable PETS_SERVE_TOKEN of pets serve',
     });
   });
 

@@ -57,7 +57,7 @@ test.each([
     { seed, seedName: 'animals.csv' },
     {
       ...{ animals: 67, seed: 'animals.csv' },
-      reason: 'This store cannot be reset. Start the server with --resettable or --ephemeral',
+      reason: 'This store cannot be reset. Start the server with --resettable',
     },
   ],
 ])(

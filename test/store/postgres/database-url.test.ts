@@ -69,7 +69,7 @@ describe('a database URL', () => {
       const parameter = name === 'PGCHANNELBINDING' ? 'channel_binding' : name.slice(2).toLowerCase();
       const error = errorOf(() => parse('postgres://db', { [name]: 'require' }));
       expect(error.message).toContain(`variable ${name} is not supported`);
-      expect(error.hint).toBe('put what it says into the database URL, or unset it');
+      expect(error.hint).toContain('unset it; instead, ');
       expect(() => parse(`postgres://db?${parameter}=require`, { [name]: 'disable' })).not.toThrow();
     },
   );
@@ -106,7 +106,7 @@ describe('a database URL', () => {
       (name): [string, RegExp, RegExp, Env] => [
         'postgres://db',
         new RegExp(`variable ${name} is not supported`),
-        /into the database URL/,
+        /^unset it; instead, /,
         { [name]: 'x' },
       ],
     ),

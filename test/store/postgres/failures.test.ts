@@ -33,7 +33,7 @@ test.each<[error: Error, hint: RegExp, words?: string]>([
   [reported('08P01', 'unsupported startup parameter'), /pgbouncer, add prepare=off/],
   [reported('53300'), /max_connections.*ALTER ROLE/],
   [systemError('ENOTFOUND'), /host name/, 'host not found (ENOTFOUND)'],
-  [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name that is in the certificate.*sslmode/],
+  [systemError('ERR_TLS_CERT_ALTNAME_INVALID'), /host name in the certificate.*sslmode/],
   [systemError('UNABLE_TO_GET_ISSUER_CERT_LOCALLY'), /certificate of the server/],
   [systemError('ECONNREFUSED'), /PostgreSQL has started there/, 'connection refused'],
 ])('the message of %s names the database, and the hint is a next step', (error, hint, words) => {

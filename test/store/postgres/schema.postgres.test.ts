@@ -17,12 +17,12 @@ const databaseOf = (url: string) => new URL(url).pathname.slice(1);
 
 async function migrateAndIdentify(client: Client): Promise<StoreIdentity> {
   await createSchema(client);
-  return readIdentity(client);
+  return readIdentity(client, 'here');
 }
 
 test('creates a store once, with a random secret', async () => {
   const client = await connectTo(await freshDatabase());
-  await expect(readIdentity(client)).rejects.toThrow('there is no store in the database');
+  await expect(readIdentity(client, 'here')).rejects.toThrow('there is no store in here');
   const identity = await migrateAndIdentify(client);
   expect(identity.id).toMatch(/^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/);
   expect(identity.secret).toMatch(/^[0-9a-f]{64}$/);
@@ -53,7 +53,7 @@ test.each([
   await createSchema(client);
   await client.query(`update pets.meta set version = ${version}; drop table pets.orders`);
   for (const refused of [createSchema, pendingSql, readIdentity]) {
-    const error = await refused(client).catch((reason) => reason);
+    const error = await refused(client, 'here').catch((reason) => reason);
     expect(error).toBeInstanceOf(StoreError);
     expect(error.message).toContain('but this version of pets needs');
     expect(error.hint).toContain('drop schema pets cascade');

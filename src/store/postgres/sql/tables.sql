@@ -101,7 +101,7 @@ begin
   end if;
   if current_setting('transaction_isolation') <> 'read committed' and current_setting('transaction_read_only') = 'off' then
     raise exception 'the functions of the schema pets need the isolation level READ COMMITTED'
-      using errcode = '0A000', hint = 'ALTER ROLE ... SET default_transaction_isolation = ''read committed''';
+      using errcode = '0A000', hint = format('run: ALTER ROLE %I SET default_transaction_isolation = ''read committed''', current_user);
   end if;
   select id, version into found_id, found_version from pets.meta where one;
   if found_id is distinct from store then
