@@ -280,9 +280,7 @@ function createAppFrom(
   const prefix = randomBytes(6).toString('hex');
   let count = 0;
   const clientAddress = createAddressReader(isTrustedProxy, (peer, sent) =>
-    onWarning?.(
-      `X-Forwarded-For of proxy ${peer} is not valid (${sent}); clients without a key share a limit`,
-    ),
+    onWarning?.(`X-Forwarded-For of proxy ${peer} is invalid (${sent}); clients without a key share a limit`),
   );
 
   return async (request, response, invalid) => {

@@ -38,7 +38,7 @@ test('a warning says once that X-Forwarded-For of a trusted proxy cannot be read
   for (const forwarded of ['198.51.100.7', 'for=192.0.2.1', 'for=192.0.2.1'])
     await call('/pets', { headers: { 'X-Forwarded-For': forwarded } });
   expect(warnings).toEqual([
-    'X-Forwarded-For of proxy 127.0.0.1 is not valid (for=192.0.2.1); clients without a key share a limit',
+    'X-Forwarded-For of proxy 127.0.0.1 is invalid (for=192.0.2.1); clients without a key share a limit',
   ]);
 });
 
