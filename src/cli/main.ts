@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { add } from './commands/add.ts';
 import { completion } from './commands/completion.ts';
 import { countCommand } from './commands/count.ts';
@@ -142,8 +143,8 @@ function checkArguments(context: Context): void {
       'a URL in the command line contains a password, which other users of this machine can see',
       'for a database, put the password into ~/.pgpass or PGPASSWORD; for a service, leave out user and password: pets login asks for the key',
     );
-  const invalid = [...argv, configDirectory(context), stateDirectory(context)].find((word) =>
-    word.includes('\ufffd'),
+  const invalid = [...argv, resolve(configDirectory(context)), resolve(stateDirectory(context))].find(
+    (word) => word.includes('\ufffd'),
   );
   if (invalid === undefined) return;
   throw usageError(

@@ -13,8 +13,10 @@ export function mayHaveBeenApplied(outcome: AttemptOutcome): boolean {
   if ('response' in outcome) {
     const { status } = outcome.response;
     if (isNotCarriedOut(outcome.response)) return false;
-    // 301, 302 and 303 may redirect to a page about the applied request. 307 and 308 only ask for another URL.
-    return status <= 303 || status >= 500 || status === 408 || isInProgress(outcome.response);
+    // 302 and 303 may redirect to a page about the applied request. 301, 307 and 308 only ask for another URL.
+    return (
+      (status <= 303 && status !== 301) || status >= 500 || status === 408 || isInProgress(outcome.response)
+    );
   }
   const { error } = outcome;
   if (error instanceof NetworkError) return error.sent;

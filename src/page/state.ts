@@ -138,7 +138,7 @@ export function runPage(render: (page: Page) => void) {
       return state;
     },
     server,
-    /** Runs an action of the user, one at a time. Shows what it has done, or the message of its error. */
+    /** Runs an action of the user, and shows its message or error. Does nothing while another action runs. */
     async act(action: () => Promise<string>): Promise<void> {
       if (isActing) return;
       isActing = true;

@@ -126,7 +126,7 @@ export function createApp(options: AppOptions): App {
       const preflight = isTool ? undefined : preflightResponse(request, cors);
       if (preflight) return preflight;
       checkTransferCoding(request);
-      // Health checks often use the address of the server as Host. Their responses need no protection.
+      // Health checks may send any Host, such as the name of a load balancer. Their responses need no protection.
       checkHost(request, targetHost, path?.kind === 'health' ? undefined : hosts);
       if (method === 'OPTIONS') result = listMethods(exchange, path);
       else if (path && path.access !== 'key') result = await runRootPath(exchange, path);
@@ -163,7 +163,7 @@ export function createApp(options: AppOptions): App {
     if (id === undefined || key === undefined) throw credentialError(request, 'API key');
     const caller = { id, quota: key.quota };
     record.keyName = key.name;
-    const mock = path && route && (requestedMock(exchange, route.name) ?? randomMock);
+    const mock = path && route && (applyPreferOrRule(exchange, route.name) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
     if (mock?.status !== 401) headers.push(header.idempotencySupported, 'true');
     if (mock) return respondWithMock(exchange, mock, caller, route.name, path);
@@ -180,7 +180,10 @@ export function createApp(options: AppOptions): App {
   }
 
   /** The response that `Prefer` or a fault rule asks for. A latency of the rule replaces the random one. */
-  function requestedMock({ request, record }: Exchange, operation: OperationName): RequestedMock | undefined {
+  function applyPreferOrRule(
+    { request, record }: Exchange,
+    operation: OperationName,
+  ): RequestedMock | undefined {
     const { prefer } = request.headers;
     const preferred = tools && prefer !== undefined ? parsePrefer(String(prefer)) : undefined;
     if (preferred) return preferred;

@@ -74,8 +74,8 @@ export function ignoredPreferences(prefer: string): string {
 const toInteger = (text: string): number => (/^[1-9]\d*$/.test(text) ? Number(text) : Number.NaN);
 
 /**
- * Returns an example of the operation's response with a status, without running the operation. `path` is that of the
- * operation, and `allow` lists the methods of the path.
+ * Returns an example of the operation's response with a status, without running the operation. `allow` lists the methods of
+ * its path.
  *
  * @throws ServiceError 400 if the status is not possible, or if `retryAfter` is invalid or not possible with the status
  */

@@ -69,7 +69,7 @@ const headerValuesOf = ({ limit, remaining, resetAt }: RateLimitWindow, now: num
 
 const PREFLIGHT_SECONDS = 600;
 
-/** The origin of the request as a CORS header repeats it: `*` if it is allowed without its name, undefined if not at all. */
+/** The value of Access-Control-Allow-Origin: the origin of the request if `origins` has it, else `*` if it has that; or undefined. */
 const allowedOrigin = ({ headers }: IncomingMessage, origins: readonly string[]): string | undefined =>
   [headers.origin, '*'].find((origin) => origin !== undefined && origins.includes(origin));
 

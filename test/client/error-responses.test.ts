@@ -83,8 +83,8 @@ test.each<[number, string, (other: string) => string | undefined]>([
   const { client } = testClient(server.url);
   for (const call of [list, add]) {
     const reason = await rejection(call(client));
-    // 307 and 308 ask to send the request to another URL, so it was not applied.
-    expect(reason instanceof OutcomeUnknownError).toBe(status <= 303 && call === add);
+    // 301, 307 and 308 only name another URL, so the request was not applied.
+    expect(reason instanceof OutcomeUnknownError).toBe([302, 303].includes(status) && call === add);
     const failure = reason instanceof OutcomeUnknownError ? reason.cause : reason;
     expect(failure).toBeInstanceOf(ContractError);
     const words = location === undefined ? 'unexpected response' : `redirect to ${location} was not followed`;

@@ -142,7 +142,7 @@ function readAdditions(path: string, now: number): z.infer<typeof Additions> {
 async function checkRepetition(context: CommandContext, name: string, lastTime?: number): Promise<void> {
   if (lastTime === undefined) return;
   const { console, clock } = context;
-  const time = formatTime(lastTime, clock.now(), console.timeZone());
+  const time = formatTime(lastTime, clock.now(), console.messageTimeZone());
   const before = `this computer added ${name} with the same category at ${time}`;
   if (!canAsk(context)) return console.notice(`${before}; adding another animal`);
   const question = `This cannot be undone, and ${before}. Add another animal?`;

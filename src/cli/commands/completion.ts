@@ -26,7 +26,7 @@ const bash = `# Tab completion of pets for bash. To enable it in every new shell
 #   eval "$(pets completion bash)"
 
 _pets() {
-  local line=\${COMP_LINE:0:COMP_POINT} words last prefix word reply
+  local IFS=$' \\t\\n' line=\${COMP_LINE:0:COMP_POINT} words last prefix word reply
   # Bash also splits words at = and :. These words are not evaluated.
   read -a words <<< "\${line#*"$1"}"
   [[ $line == *[[:blank:]] ]] && words+=('')
@@ -35,12 +35,14 @@ _pets() {
   # Bash replaces only the part of the word after the last = or :.
   prefix=\${words[last]%"\${2#[\\'\\"]}"}
 
-  reply=$(pets completion bash -- "\${words[@]}" 2> /dev/null) || return
+  reply=$(command pets completion bash -- "\${words[@]}" 2> /dev/null) || return
   COMPREPLY=()
   while IFS= read -r word; do
     case $word in
       '') ;;
-      :files) compopt -o default 2> /dev/null ;;
+      # Bash 3.2 of macOS has no compopt.
+      :files) compopt -o default 2> /dev/null ||
+        while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "$2") ;;
       *) COMPREPLY+=("\${word#"$prefix"}") ;;
     esac
   done <<< "$reply"
@@ -56,7 +58,7 @@ const zsh = `#compdef pets
 
 _pets() {
   local -a reply
-  reply=("\${(@f)$(pets completion zsh -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2> /dev/null)}")
+  reply=("\${(@f)$(command pets completion zsh -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2> /dev/null)}")
   if [[ $reply == :files ]]; then
     compset -P '--*='; _files
   else
@@ -79,7 +81,7 @@ const fish = `# Tab completion of pets for fish. To enable it in every new shell
 function __pets_completion
     set -l words (commandline -opc)
     set -l current (string trim --left --chars '"\\'' -- (commandline -ct))
-    set -l reply (pets completion fish -- $words[2..-1] "$current" 2> /dev/null)
+    set -l reply (command pets completion fish -- $words[2..-1] "$current" 2> /dev/null)
     if test "$reply" = :files
         __fish_complete_path "$current"
     else

@@ -139,7 +139,7 @@ const columnsOf = ({ localTime }: Console): Column<ListedKey>[] =>
     head: HEADS[name],
     value: (key) => key[name],
     ...(['bannedUntil', 'created'].includes(name) && {
-      shown: (time) => time && localTime(Date.parse(String(time))),
+      terminalValue: (time) => time && localTime(Date.parse(String(time))),
       isFlexible: false,
     }),
   }));

@@ -117,7 +117,7 @@ function selectOrders(
   const timeOf = (order: Order) => parseInstant(cellText(fieldAt(order, field)), zone);
   const without = selected.filter((order) => Number.isNaN(timeOf(order))).length;
   if (without > 0) console.notice(`left out ${formatCount(without, 'order')} without a time in ${field}`);
-  const format = createTimeFormatter(console.timeZone());
+  const format = createTimeFormatter(console.messageTimeZone());
   if (since) conditions.push(`${field} since ${format(from)}`);
   if (until) conditions.push(`${field} before ${format(to)}`);
   return { selected: selected.filter((order) => timeOf(order) >= from && timeOf(order) < to), conditions };
@@ -145,9 +145,9 @@ function requireField(all: readonly Order[], name: string, flag: string): string
 /** A narrow table does not cut times. A terminal shows times with an offset in local time. */
 function columnOf(name: string, all: readonly Order[], { localTime }: CommandContext['console']) {
   const value = (order: Order) => fieldAt(order, name);
-  const shown = (time: unknown) =>
+  const terminalValue = (time: unknown) =>
     isTime(time) && ISO.exec(String(time))?.[3] ? localTime(parseInstant(String(time), UTC)) : time;
-  return { name, value, shown, ...(hasOnlyTimes(all, name) && { isFlexible: false }) };
+  return { name, value, terminalValue, ...(hasOnlyTimes(all, name) && { isFlexible: false }) };
 }
 
 /** Parses `<field>=<value>`. The value may be empty and may contain an equals sign. */

@@ -145,7 +145,7 @@ export async function withClient<Result>(
     return await work(client, interrupt.signal);
   } catch (error) {
     const foundBaseUrl = await findServiceAtPrefix(context, connection, error);
-    const [now, timeZone] = [clock.now(), console.timeZone()];
+    const [now, timeZone] = [clock.now(), console.messageTimeZone()];
     const listCommand = followUpCommand(context, 'list');
     const call = { connection, foundBaseUrl, now, timeZone, platform, listCommand, canWait };
     throw callError(error, { ...call, proxyVariable: proxy?.variable });

@@ -32,7 +32,7 @@ export async function wait(
   signal: AbortSignal,
   show: (line: string | undefined) => void = console.showStatus,
 ): Promise<void> {
-  const end = formatTime(until, clock.now(), console.timeZone());
+  const end = formatTime(until, clock.now(), console.messageTimeZone());
   const cause = `${CAUSES[reason] ?? reason}${status === undefined ? '' : ` ${status}`}`;
   const lineAt = (left: number) => `waiting ${formatDuration(left)} (${cause}), until ${end}`;
   if (globals.debug || !(console.hasStatus || globals.quiet)) {

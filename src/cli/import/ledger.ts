@@ -141,9 +141,9 @@ export function forgetOldRows({ imports, rows }: Ledger, now: number): void {
   for (const seq of old) if (!needed.has(seq)) imports.delete(seq);
 }
 
-/** A hash of an animal: 128 bits, as base64url. An animal without a status has the same hash as an available one. */
+/** A hash of an animal: 128 bits, as base64url. The same for both Unicode forms of a name, and without a status as if available. */
 export function animalHash({ name, categoryId, status = 'available' }: NewPet): string {
-  const text = `{"name":${JSON.stringify(name)},"categoryId":${categoryId},"status":"${status}"}`;
+  const text = `{"name":${JSON.stringify(name.normalize())},"categoryId":${categoryId},"status":"${status}"}`;
   return hash('sha256', text, 'buffer').toString('base64url', 0, 16);
 }
 
@@ -169,8 +169,8 @@ export type LedgerEnvironment = {
   lockDirectory?: typeof acquireDirectoryLock;
 };
 
-/** The ledger of a service. It never falls back to a temporary directory: if it were lost, its rows would be added again. */
-export function ledgerFor(context: CommandContext, service: string): LedgerEnvironment {
+/** Where the ledger of a service is. It never falls back to a temporary directory: if it were lost, its rows would be added again. */
+export function ledgerEnvironmentFor(context: CommandContext, service: string): LedgerEnvironment {
   const id = hash('sha256', serviceOf(service)).slice(0, 32);
   const directory = join(stateDirectory(context), 'imports', id);
   return { directory, service, files: realFileSystem, now: context.clock.now };

@@ -160,7 +160,7 @@ function knownText({ console }: CommandContext, { ledger, rows }: Plan, known: R
   const last = Math.max(...new Set(Array.from(known.values(), (row) => row.import)));
   const { at = ledger.at, file = 'standard input or a pipe' } = ledger.imports.get(last) ?? {};
   const count = `${known.size} of ${formatCount(rows.length, 'row')} ${wereOrWas(known.size)} sent before`;
-  return `${count}, last on ${createTimeFormatter(console.timeZone())(Date.parse(at))} from ${basename(file)}`;
+  return `${count}, last on ${createTimeFormatter(console.messageTimeZone())(Date.parse(at))} from ${basename(file)}`;
 }
 
 /** What is known about another version of an earlier file, and which of its rows are new. */

@@ -9,7 +9,7 @@ import { formatCount } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import { ask, canAsk } from '../prompts/prompt.ts';
 import { readPetFile } from '../rows/read-file.ts';
-import { type Ledger, type LedgerFile, ledgerFor, openLedger, readLedger } from './ledger.ts';
+import { type Ledger, type LedgerFile, ledgerEnvironmentFor, openLedger, readLedger } from './ledger.ts';
 import { type Choice, type Plan, pendingOf, planImport } from './plan.ts';
 import {
   announceKnownRows,
@@ -52,7 +52,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
   const choice = addAgain ? 'add-again' : skipAdded ? 'skip-added' : undefined;
   const task: ImportTask = { input, connection, context, choice };
   if (choice !== 'add-again') leaveOutRowsWithId(task);
-  const environment = ledgerFor(context, connection.baseUrl);
+  const environment = ledgerEnvironmentFor(context, connection.baseUrl);
   if (dryRun) return previewRows(task, await readLedger(environment));
   const file = await openLedger(environment);
   try {

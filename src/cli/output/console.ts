@@ -126,7 +126,7 @@ export function createConsole(
     /** True with `--json`. Events are then one JSON object per line on stderr. */
     hasJsonEvents: json,
     /** The time zone of times in messages: the user's if stderr is a terminal; UTC elsewhere and with `--json`. */
-    timeZone: (): string => (isErrorTerminal && !json ? localTimeZone() : 'UTC'),
+    messageTimeZone: (): string => (isErrorTerminal && !json ? localTimeZone() : 'UTC'),
     localTimeZone,
     localTime(instant: number): string {
       formatLocal ??= createTimeFormatter(localTimeZone());

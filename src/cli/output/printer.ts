@@ -53,7 +53,7 @@ export type Column<Row> = {
   /** The head in a table, if it is not the name. */
   head?: string;
   /** What a table on a terminal shows instead of the value. */
-  shown?(value: unknown): unknown;
+  terminalValue?(value: unknown): unknown;
   /** Whether only a table has the column, or only the other formats. */
   only?: 'table' | 'data';
   /** Whether a narrow table cuts the cells; by default, it cuts texts, but not numbers. */
@@ -167,11 +167,11 @@ export async function printText(console: Console, value: unknown, text: string):
 
 /** A column of numbers is aligned to the right. */
 function toTableColumn<Row>(
-  { name, head = name.toUpperCase(), value, shown, isFlexible, color }: Column<Row>,
+  { name, head = name.toUpperCase(), value, terminalValue, isFlexible, color }: Column<Row>,
   rows: readonly Row[],
   isTerminal: boolean,
 ): TableColumn {
-  const values = rows.map((row) => (isTerminal && shown ? shown(value(row)) : value(row)));
+  const values = rows.map((row) => (isTerminal && terminalValue ? terminalValue(value(row)) : value(row)));
   const isNumeric = values.every((each) => each === null || each === undefined || isNumber(each));
   const cells = values.map(cellText);
   return { head, cells, align: isNumeric ? 'right' : 'left', isFlexible: isFlexible ?? !isNumeric, color };

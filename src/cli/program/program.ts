@@ -72,7 +72,7 @@ export function optionsOf({ options = [], prints, outputOptions: names }: Comman
   return [...options, ...chosen.map((name) => outputOptions[name])];
 }
 
-/** The global options that decide how errors are printed, even if the rest of the line is wrong. */
+/** Reads the options that decide how errors are printed. Unlike commander, does so even if other arguments are wrong. */
 export function flagsOf(argv: readonly string[]): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
   const words = argv.slice(0, [...argv, '--'].indexOf('--'));
   const color = words.join(' ').match(/(?<=--color[= ])\w+/)?.[0];

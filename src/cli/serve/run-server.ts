@@ -172,7 +172,7 @@ export async function cannotListenError(
   return new CliError(message, { code: 'cannot_listen', hint, cause: error });
 }
 
-/** The faults at the start; undefined if there are none. The seed determines the random ones. @throws CliError */
+/** Reads the faults that the server has at its start; undefined without any. `faultSeed` determines the random ones. @throws CliError */
 async function readFaults(
   { latency, failRate, faultSeed, faults: path }: ServeOptions,
   { random }: Pick<Context, 'random'>,

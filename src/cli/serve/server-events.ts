@@ -148,7 +148,7 @@ function createRequestPrinter(
 ): OnAccess | undefined {
   if (!(log ?? (stderr.isTTY && command.length === 0 && !globals.quiet))) return undefined;
   const { dim } = console.errorColors;
-  const formatTime = createTimeFormatter(console.timeZone());
+  const formatTime = createTimeFormatter(console.messageTimeZone());
   let dropped = 0;
 
   return ({ time }, describe) => {

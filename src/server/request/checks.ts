@@ -38,9 +38,9 @@ export function isOfOtherOrigin({ headers }: IncomingMessage, publicUrl: string 
 const MAX_ORIGIN = 200;
 
 /**
- * The origin of the page that sent a request, if it is not the service's own and not in `cors`; `unknown` if any website can
- * have sent the request: bytes that are not HTTP, one with a wrong Host, or one whose browser does not name the page.
- * Undefined for all other requests.
+ * The origin of the page that sent a request; undefined if that is the service's own or one in `cors`, or if no page of another
+ * origin sent it. `unknown` if any website can have sent it, because nothing names the page: the bytes are not HTTP, the Host
+ * is wrong, or the browser sent no Origin.
  */
 export function foreignOrigin(
   request: IncomingMessage,
@@ -133,7 +133,7 @@ const invalidHost = () =>
 /** Whether an IP address is the address of a reverse proxy whose X-Forwarded-For is used (`--trust-proxy`). */
 export type IsTrustedProxy = (address: string) => boolean;
 
-type Arrival = Pick<IncomingMessage, 'socket' | 'headers'>;
+type PeerAndHeaders = Pick<IncomingMessage, 'socket' | 'headers'>;
 
 /**
  * Returns a function that returns the address of the client of a request (docs/service.md 5.2). If the peer is a trusted
@@ -145,7 +145,7 @@ type Arrival = Pick<IncomingMessage, 'socket' | 'headers'>;
 export function createAddressReader(
   isTrusted: IsTrustedProxy | undefined,
   onUnreadable: (peer: string, header: string) => void = () => {},
-): (request: Arrival) => string {
+): (request: PeerAndHeaders) => string {
   let isReported = false;
   return ({ socket, headers }) => {
     // The socket has no address if its connection is already closed.

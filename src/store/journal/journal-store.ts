@@ -73,7 +73,6 @@ export type JournalStoreOptions = {
 export const MARKER_FILE = 'store.txt';
 const MARKER_TEXT = `The animals of this store are in ${JOURNAL_FILE}. If that file is missing, restore it from a backup.\n`;
 
-/** Marks a directory as one that has a journal. */
 export const writeMarker = (files: FileSystem, directory: string): Promise<void> =>
   replaceFile(files, join(directory, MARKER_FILE), [Buffer.from(MARKER_TEXT)]);
 
