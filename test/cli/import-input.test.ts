@@ -15,7 +15,7 @@ test.each<[string, string, Step]>([
     'category,name,status\n1,Rex,\nx,Bella,\n2,Lola,gone\n3\n',
     {
       stderr:
-        /line 3: category "x" must be a whole number, in plain digits\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 errors/,
+        /line 3: category "x" is not a number \(pets count --by category shows the categories\)\n.*line 4: status "gone" must be .*\n.*line 5: .*\nerror: .*3 errors/,
     },
   ],
   [
@@ -23,7 +23,7 @@ test.each<[string, string, Step]>([
     `${HEADER + 'Rex,cats,\n'.repeat(40)}Rex,1,\nRex,cats,\nRex,7.5,\n`,
     {
       stderr:
-        /^FILE, lines 2–41, 43: category "cats" must be a whole number, in plain digits\nFILE, line 44: category "7.5" must be a whole number, in plain digits\nerror: 42 errors in/,
+        /^FILE, lines 2–41, 43: category "cats" is not a number \(pets count --by category shows the categories\)\nFILE, line 44: category "7.5" must be a whole number, in plain digits\nerror: 42 errors in/,
     },
   ],
   [
@@ -32,7 +32,7 @@ test.each<[string, string, Step]>([
     {
       args: '--json',
       stderr:
-        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" must be a whole number, in plain digits"\}\}\n){60}/,
+        /^(\{"fault":\{"source":"FILE","line":\d+,"message":"category \\"x\\" is not a number [^"]*"\}\}\n){60}/,
       error: { code: 'usage', hint: 'fix the errors above' },
     },
   ],
@@ -41,7 +41,7 @@ test.each<[string, string, Step]>([
     '{\n  "name": "Rex",\n  "categoryId": 1\n}\n',
     {
       stderr:
-        'error: FILE has lines that are not complete JSON objects\n  → write each object on one line, for example with jq: jq -c . in.json > out.ndjson\n',
+        'error: FILE has lines that are not complete JSON objects\n  → write each animal on one line, for example with jq: jq -c . in.json > out.ndjson (if the animals are in a field: jq -c .field[])\n',
     },
   ],
   [
@@ -96,7 +96,7 @@ test('if the state directory is not writable, the input is still checked, and no
   await run(
     { ...blocked, args: '--dry-run' },
     { ...blocked, args: '--json', code: 1, stdout: '', error: { code: 'file_error' } },
-    { ...blocked, text: 'name,category\nRex,x\n', code: 2, stderr: 'line 2: category "x" must be a whole' },
+    { ...blocked, text: 'name,category\nRex,x\n', code: 2, stderr: 'line 2: category "x" is not a number' },
   );
 });
 

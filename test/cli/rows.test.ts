@@ -253,7 +253,7 @@ describe('an invalid row is described with the values found', () => {
   }
   const OUTSIDE = `must be from ${-(2n ** 63n)} to ${2n ** 63n - 1n}`;
   const DIGITS = 'must be a whole number, in plain digits';
-  const WORD = 'must be a whole number, in plain digits';
+  const WORD = 'is not a number (pets count --by category shows the categories)';
 
   test.each([
     ['{"name":"Rex","categoryId":1.5}', `category 1.5 ${DIGITS}`],

@@ -36,7 +36,7 @@ const responses = fc
       floor: status === 429 ? requested : (after ?? 0) * 1_000,
       coolDown: status === 429 ? requested : windowEnd,
       isAmbiguous:
-        status <= 303 ||
+        (status <= 303 && status !== 301) ||
         status === 408 ||
         (status >= 500 && !(status === 503 && code === 'storage_full')) ||
         isInProgress(status, code),

@@ -93,7 +93,8 @@ function networkHint(error: NetworkError, call: FailedCall, server: string): str
     return `start the local service: pets serve${option}; if it was started with --data before, add the same --data`;
   }
   const check = `${sent ? 'try again later, or check' : 'check the network and'} the base URL ${connection.baseUrl}`;
-  const hint = error.hint ?? (code === 'timeout' ? 'try again, or increase --timeout or --max-time' : check);
+  const slow = code === 'timeout' ? '; if the service is only slow, increase --timeout or --max-time' : '';
+  const hint = error.hint ?? `${check}${slow}`;
   return proxyVariable === undefined
     ? hint
     : `check the proxy in ${proxyVariable}, in the form http://host:port or http://user:password@host:port; ${PROXY_ENCODING}; to connect without it, add ${server} to NO_PROXY (or to no_proxy, if that is set); if the proxy is right, ${hint}`;

@@ -69,7 +69,8 @@ function noKeyError(context: FollowUp, profile: ProfileName, environmentUrl: str
   const isNamed = context.globals.profile !== undefined;
   const script = isNamed ? '' : '; in a script, set PETS_BASE_URL and PETS_API_KEY';
   let hint = `log in: ${login}. Or start a local service: pets serve --seed; then use it: pets use local${script}`;
-  if (profile === 'local') hint = 'start the local service, or restart it, to save a key: pets serve';
+  if (profile === 'local')
+    hint = 'start or restart the local service; it saves a key, or prints how to create one: pets serve';
   if (environmentUrl !== undefined) hint = `set PETS_API_KEY to the key for ${environmentUrl}`;
   const missing = environmentUrl === undefined ? `saved for profile ${profile}` : `for ${environmentUrl}`;
   return new CliError(`no API key ${missing}`, { code: 'no_key', hint });

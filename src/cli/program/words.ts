@@ -35,11 +35,9 @@ const WORDS: Readonly<Record<string, string>> = {
   'print, export, download, dump, save, list --export, list --file, list --xlsx':
     'to write all animals to a file: pets list --all --output animals.csv',
   'create, new, insert, post, register': 'to add an animal: pets add Rex --category 3',
-  'upload, load, add --from, add --file, import --file, import --csv':
-    'to add all animals from a file: pets import animals.csv',
+  'upload, load, add --file, import --file': 'to add all animals from a file: pets import animals.csv',
   'validate, import --check, import --test, import --validate, import --preview':
     'to check a file without adding anything: pets import --dry-run animals.csv',
-  'import --continue, import --resume': 'run the same import again: it continues, and adds no row twice',
   'add --name': 'the name is an argument: pets add Rex --category 3',
   'auth, signin, init, setup, connect': 'to save an address and an API key: pets login',
   'config, whoami, me, account, env': 'to show the saved services, and check the keys: pets profiles --check',
@@ -60,7 +58,6 @@ const WORDS: Readonly<Record<string, string>> = {
   'serve --rate-limit': 'the plan of the key sets the rate limits: --plan free; see: pets help keys add',
   'serve --file, serve --fixtures, serve --db': 'for your own animals: pets serve --seed file.json',
   'serve --https, serve --tls, serve --ssl, serve --cert': 'for TLS, use a reverse proxy: docs/deploy.md',
-  'serve -p': 'did you mean --port?',
   'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
   'docs, manual, man, testing':
     'the documents are in docs of the clone, $(npm root --global)/pets-cli or /usr/share/doc/pets',
@@ -70,14 +67,12 @@ const WORDS: Readonly<Record<string, string>> = {
     'for retries and time limits: --max-wait, --no-retry, --timeout and --max-time; see: pets help global',
   'revoke, keys delete, keys remove, keys rm':
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
-  'keys new, keys create, keys show, keys get':
-    'to create a key, which is shown only then: pets keys add laptop',
+  'keys new, keys create, keys show, keys get': 'to create a key, shown only once: pets keys add laptop',
   'rotate, keys rotate': 'add a key with another name, use it, and revoke the old one: docs/deploy.md',
   'keys add --role, keys add --read-only': 'every key may list and add animals; lower limits: --plan free',
   'list --since, list --until, latest, newest, last':
     'animals have no dates; the newest first: pets list --all --sort id:desc',
-  'list --page, list --offset, list --skip, list --cursor':
-    'to list all pages: pets list --all; a list always begins with the first animal',
+  'list --page, list --offset, list --skip': 'a list begins with the first animal; for all: pets list --all',
   'sort, list --order, list --reverse, list --desc': 'to sort: pets list --all --sort name; id:desc reverses',
   '--price, --max-price, --min-price': PET_FIELDS_HINT,
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':

@@ -212,7 +212,7 @@ function parseLines(text: Buffer, name: string, onRow: OnRow): void {
       if (isFirst && row.startsWith('{') && !/\},?$/.test(row))
         throw usageError(
           `${name} has lines that are not complete JSON objects`,
-          'write each object on one line, for example with jq: jq -c . in.json > out.ndjson',
+          'write each animal on one line, for example with jq: jq -c . in.json > out.ndjson (if the animals are in a field: jq -c .field[])',
         );
       const { column } = findJsonError(source) ?? {};
       const place = column === undefined ? '' : ` at column ${column}`;
@@ -274,16 +274,19 @@ export function describeInvalidRow(error: z.core.$ZodError, value: unknown): str
     const shown = actual === undefined ? undefined : showValue(actual);
     const isInteger = field === 'categoryId' || field === 'id';
     const isWrong = isInteger && actual !== undefined && !z.safeParse(int64, actual).success;
-    const rule = isWrong ? integerRule(actual) : message;
+    const rule = isWrong ? integerRule(field, actual) : message;
     return [field && columnName(field), shown, rule].filter((part) => part !== undefined).join(' ');
   });
   return problems.join('; ');
 }
 
-function integerRule(value: unknown): string {
+function integerRule(field: string, value: unknown): string {
   if (typeof value === 'bigint') return `must be from ${INT64_MIN} to ${INT64_MAX}`;
-  const isQuoted = typeof value === 'string' && /^\d{1,19}$/.test(value);
-  return isQuoted ? 'must be a number without quotes' : 'must be a whole number, in plain digits';
+  if (typeof value === 'string' && /^\d{1,19}$/.test(value)) return 'must be a number without quotes';
+  const text = typeof value === 'string' ? value.trim() : stringifyJson(value);
+  const isNumber = /^[+-]?[\d.,]+(?:e[+-]?\d+)?$/i.test(text);
+  if (isNumber || field === 'id') return 'must be a whole number, in plain digits';
+  return 'is not a number (pets count --by category shows the categories)';
 }
 
 const showValue = (value: unknown): string =>

@@ -297,7 +297,7 @@ function startError(file: string, cause: NodeJS.ErrnoException): CliError {
   return new CliError(`cannot run ${file}: ${isMissing ? 'command not found' : systemReason(cause)}`, {
     code: isMissing ? 'command_not_found' : 'command_failed',
     hint: isMissing
-      ? 'check its name; a command line for the shell needs sh -c (on Windows: cmd /c) before it'
+      ? 'check its name and, in a script, the first line; a command line for the shell needs sh -c (on Windows: cmd /c) before it'
       : 'check that it is an executable program, and that the limit of processes is not reached',
     cause,
   });
