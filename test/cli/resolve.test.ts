@@ -84,13 +84,7 @@ describe('a key is only sent to the service it is for', () => {
     ['PETS_API_KEY, not at its profile', { baseUrl: OTHER, env: KEY }, 'usage', 'only to https://prod'],
     ['PETS_API_KEY without any URL', { env: { ...KEY, PETS_PROFILE: 'local' } }, 'usage', 'no base URL'],
     ['a profile without a key', { prod: KEYLESS }, 'no_key', 'saved for profile prod', IN_SCRIPT],
-    [
-      'profile local',
-      { profile: 'local' },
-      'no_key',
-      'for profile local',
-      'prints how to create one: pets serve',
-    ],
+    ['profile local', { profile: 'local' }, 'no_key', 'for profile local', 'how to create one: pets serve'],
     [
       '--profile without a key, PETS_API_KEY set',
       { ...FLAG, prod: KEYLESS, env: KEY, baseUrl: OTHER },
