@@ -13,7 +13,7 @@ import { Field, Row, Table } from './parts.tsx';
 import type { Page } from './state.ts';
 import { escapeAndShorten, type Faults, formatCount, formatNumber } from './text.ts';
 
-/** A form that adds a rule, and the injected faults, with a button that removes all and one for each rule. */
+/** A form that adds a rule, the list of injected faults, a button that removes all, and in each rule one that removes it. */
 export function FaultsView({ page }: { page: Page }) {
   const { faults } = page.state;
   const remove = (path: string, done: string) =>

@@ -92,7 +92,7 @@ type Exchange = {
   record: RequestRecord;
   headers: string[];
   path: KnownPath | undefined;
-  /** What a running handler may have changed, as an error says it; undefined if it cannot have changed anything. */
+  /** What an error says if a running handler may have changed something: for example, `the animal may have been added`. */
   possibleChange: string | undefined;
 };
 

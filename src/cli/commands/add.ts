@@ -128,7 +128,7 @@ const DAY_MS = 86_400_000;
 /** When this computer last added animals, in milliseconds since the epoch, by hashes of base URL, name and category. */
 const Additions = z.record(z.string(), z.number());
 
-/** The additions of the last day; none without a valid file, so that the command neither asks nor prints a note. */
+/** The additions of the last day. If the file is missing or damaged, there are none, so a repeated addition is not noticed. */
 function readAdditions(path: string, now: number): z.infer<typeof Additions> {
   try {
     const all = Object.entries(Additions.parse(JSON.parse(readFileSync(path, 'utf8'))));

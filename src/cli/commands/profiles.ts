@@ -92,7 +92,7 @@ export const profiles: Command<{ check?: boolean }> = {
   },
 };
 
-/** A narrow table leaves out the key, and then the base URL, which is never cut. */
+/** A narrow table leaves out the key first, and then the base URL. It never cuts the base URL. */
 function columnsOf(withCheck: boolean): Column<ProfileRow>[] {
   const checked: Column<ProfileRow>[] = [
     {

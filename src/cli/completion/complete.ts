@@ -57,7 +57,7 @@ export function complete(program: CompletionSpec, words: readonly string[]): rea
   /** The option whose value the next word must or may be. */
   let pending: ValueSpec | undefined;
   for (const word of words.slice(0, -1)) {
-    // After `--`, no options follow. Only `pets serve` has words to complete here: a command, perhaps with names of files.
+    // After `--`, no options follow, only arguments: names of files, or the command of pets serve.
     if (word === '--') return FILES;
     const isValue = pending && !(isOption(word) && isValueOptional(pending));
     pending = undefined;

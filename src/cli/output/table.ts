@@ -38,7 +38,7 @@ export function drawTable(
   );
   const formatRow = (_: unknown, row: number) =>
     widths.map((limit, i) => {
-      const cell = cutExactly(texts[i]?.[row] ?? '', limit);
+      const cell = cutToWidth(texts[i]?.[row] ?? '', limit);
       const color = row === 0 ? 'bold' : columns[i]?.color?.(columns[i]?.cells[row - 1] ?? '');
       return isolate(color === undefined ? cell : colors[color](cell));
     });
@@ -82,7 +82,7 @@ function drawRows(rows: string[][], widths: readonly number[], columns: readonly
 }
 
 /** Cuts a text between graphemes to a maximum width in terminal columns. A cut text ends with an ellipsis. */
-function cutExactly(text: string, columns: number): string {
+function cutToWidth(text: string, columns: number): string {
   if (stringWidth(text) <= columns) return text;
   let width = 1;
   let end = 0;

@@ -192,7 +192,7 @@ export const formatter = Object.assign(new Help(), {
   // The global options have a page of their own, and so have the groups of the options of pets serve.
   visibleOptions: ({ parent, options }: Commander) =>
     parent ? options.filter(({ helpGroupHeading }) => helpGroupHeading === undefined) : [],
-  // The descriptions name the choices.
+  // Unlike commander, does not add the choices, because the descriptions name them.
   optionDescription({ description, defaultValue }: Commander['options'][number]): string {
     const isShown = defaultValue !== undefined && typeof defaultValue !== 'boolean';
     return isShown ? `${description} (default: ${defaultValue})` : description;

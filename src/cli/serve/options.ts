@@ -85,7 +85,7 @@ export function parseAddressBlock(text: string): string {
 /** Matches a scheme, which may be that of an app or a browser extension, a host, and perhaps a port. */
 const ORIGIN = /^(?!(?:wss?|ftp|file|data|blob):)[a-z][a-z0-9+.-]*:\/\/[\w.:[\]-]+$/;
 
-/** Parses the value of --cors: `*`, or an origin as browsers send it in the Origin header, which cannot be a pattern. */
+/** Parses the value of --cors: `*`, or one origin as browsers send it in the Origin header. Patterns are not supported. */
 export function parseOrigin(text: string): string {
   const origin = text.toLowerCase().replace(/\/$/, '');
   if (origin === '*') return origin;

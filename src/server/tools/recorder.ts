@@ -137,7 +137,7 @@ export function createRequestDescriber(secrets: readonly string[]) {
 }
 
 /** The id of a request that repeats the one with this number (`POST /requests`). */
-export const againId = (number: number): string => `again-${number}-${randomUUID()}`;
+export const createRepeatId = (number: number): string => `again-${number}-${randomUUID()}`;
 const AGAIN_ID = /^again-(\d{1,9})-/;
 
 /** What the service did with a request (docs/testing.md). */

@@ -16,9 +16,9 @@ import { integerSchema, queryInteger, readBodyAs, readQueryAs } from '../request
 import { type Handler, json } from '../response.ts';
 import { publicPath, toolPath } from '../routes.ts';
 import {
-  againId,
   bodyText,
   createRecorder,
+  createRepeatId,
   type DescribedRequest,
   type Describer,
   type Recorder,
@@ -229,7 +229,7 @@ export function createSendAgainHandler(recorder: Recorder, { describe }: Describ
     { number, method, url, sentHeaders: headers }: RequestRecord,
     body: string,
   ): Promise<RequestRecord> {
-    const id = againId(number);
+    const id = createRepeatId(number);
     const lines = [header.requestId, id, 'Connection', 'close'];
     // With HTTP/1.0, a client may leave out Host.
     if (singleHeader(headers, 'host') === undefined) lines.push('Host', new URL(origin).host);

@@ -70,7 +70,7 @@ export class Pool {
     this.#options = options;
   }
 
-  get connections(): DatabaseConnections {
+  get connectionCounts(): DatabaseConnections {
     const idle = this.#idle.length;
     return { busy: this.#open.size - idle, idle, opening: this.#opening ? 1 : 0 };
   }

@@ -124,7 +124,7 @@ async function openBackend(
       active = row ? Number(row.result) : active;
       return { begun: limiter.begun, active };
     },
-    databaseConnections: () => pool.connections,
+    databaseConnections: () => pool.connectionCounts,
     close,
   };
 }

@@ -131,7 +131,7 @@ test('while all connections are busy, others are opened, and later calls wait in
   const calls = Array.from({ length: MAX_CONNECTIONS + 2 }, () => watch(pool.call(SLOW)));
   await settled();
   expect(database.clients.map(({ calls }) => calls.length)).toEqual(Array(MAX_CONNECTIONS).fill(1));
-  expect(pool.connections).toEqual({ busy: MAX_CONNECTIONS, idle: 0, opening: 0 });
+  expect(pool.connectionCounts).toEqual({ busy: MAX_CONNECTIONS, idle: 0, opening: 0 });
   for (const expected of [5, 6]) {
     database.clients[1]?.respond();
     await settled();
@@ -141,7 +141,7 @@ test('while all connections are busy, others are opened, and later calls wait in
   for (const client of database.clients) client.respond();
   await settled();
   expect(resultsOf(calls)).toEqual(Array(MAX_CONNECTIONS + 2).fill('done'));
-  expect(pool.connections).toEqual({ busy: 0, idle: MAX_CONNECTIONS, opening: 0 });
+  expect(pool.connectionCounts).toEqual({ busy: 0, idle: MAX_CONNECTIONS, opening: 0 });
 });
 
 test('without a connection, all waiting calls fail when the attempt fails, and calls fail at once for a fifth of a second', async () => {
@@ -213,7 +213,7 @@ test('a call that finds no connection in time has no effect, and takes none late
   await settled();
   expect(first.result).toBe('done');
   expect(waiting.result).toBe('not_done');
-  expect(pool.connections).toEqual({ busy: 0, idle: 1, opening: 0 });
+  expect(pool.connectionCounts).toEqual({ busy: 0, idle: 1, opening: 0 });
   await pool.call(QUICK);
   expect(database.clients[0]?.sent).toEqual(['check', 'quick']);
 });

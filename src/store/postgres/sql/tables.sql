@@ -31,8 +31,8 @@ values (
 );
 
 -- `status`: 0 available, 1 pending, 2 sold. `body` is the JSON text of the animal, as responses contain it, byte for
--- byte. Its type is text, because a name can have \u0000. (Half of a surrogate pair is refused in requests, D14, but not
--- in copies.) The type jsonb refuses both. The type json stores them, but then no field can be read, not even the id.
+-- byte. Its type is text, because a name can have \u0000 and, in a copied store, half of a surrogate pair (D14 refuses
+-- that in requests). The type jsonb refuses both. The type json stores them, but then no field can be read, not even the id.
 create table pets.animals (
   id bigint primary key,
   status smallint not null check (status in (0, 1, 2)),
