@@ -26,7 +26,7 @@ export function exitCodeOnSigterm(argv: readonly string[]): number {
 export const exitCodeMeanings: readonly (readonly [ExitCode, string])[] = [
   [0, 'success (including an empty list)'],
   [1, 'any other error'],
-  [2, 'wrong usage: invalid argument, option or setting'],
+  [2, 'wrong usage: invalid argument, option, setting or input file'],
   [3, 'not found'],
   [4, 'no API key for the profile, or the service rejected the key'],
   [5, 'rate-limited: the wait is too long for --max-wait or --max-time, or no attempt is left'],

@@ -169,7 +169,8 @@ export const createRequestsHandler =
   async ({ url = '' }) => {
     const { number, since, limit = MAX_RECORDED_REQUESTS, summary, text } = readQueryAs(RequestsQuery, url);
     const from = since === undefined ? 0 : recorder.numberAt(since);
-    if (from === undefined) throw invalidRequest('since is not valid, so start again without it');
+    if (from === undefined)
+      throw invalidRequest('The parameter since is not valid, so start again without it');
     const all = recorder.after(from).filter((each) => number === undefined || each.number === number);
     // Requests that are recorded during the pauses below belong to the next response.
     const [log, cursor] = [recorder.logId(), recorder.cursor()];
