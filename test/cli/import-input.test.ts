@@ -109,7 +109,7 @@ test('a ledger that cannot be read ends the import, because the rows may be in i
   for (const args of [['--dry-run'], ['--json'], ['--add-again', '--json']]) {
     const { code: exit, stderr } = await add(args);
     expect([exit, stderr]).toEqual([1, expect.stringMatching(/cannot (read|write) .*state/)]);
-    expect(stderr).toContain('its owner (sudo may have changed it)');
+    expect(stderr).toContain('after sudo, give it back: sudo chown -R');
   }
   expect(service.names()).toHaveLength(3);
 });

@@ -180,7 +180,8 @@ export function ledgerEnvironmentFor(context: CommandContext, service: string): 
 const ELSEWHERE =
   'if no row of this file was added yet, you can also set PETS_STATE_DIR to a writable directory on a local disk';
 
-const DIRECTORY_HINT = `check this path, its owner (sudo may have changed it) and the free disk space; ${ELSEWHERE}`;
+const directoryHint = (directory: string): string =>
+  `check this path and the free disk space; after sudo, give it back: sudo chown -R "$(id -un)" ${dirname(directory)}; ${ELSEWHERE}`;
 
 /**
  * Reads the ledger of a service without locking it, and forgets old rows. If there is no file, the ledger is empty.
@@ -192,7 +193,7 @@ export async function readLedger({ files, directory, service, now }: LedgerEnvir
   const bytes = await readBytes(files, path).catch((error) => {
     // A path below a file, such as a home directory that is /dev/null, cannot exist either.
     if (errnoOf(error) === 'ENOTDIR') return undefined;
-    throw fileError('read', path, error, DIRECTORY_HINT);
+    throw fileError('read', path, error, directoryHint(directory));
   });
   const empty = { seq: 0, imports: new Map(), rows: new Map() };
   if (bytes === undefined)
@@ -338,5 +339,5 @@ function toLedgerError({ directory, service }: LedgerEnvironment, error: unknown
     return new CliError(error.message, { code: 'file_error', hint, cause: error });
   }
   if (error instanceof CliError || errnoOf(error) === undefined) return error;
-  return fileError('write', directory, error, DIRECTORY_HINT);
+  return fileError('write', directory, error, directoryHint(directory));
 }

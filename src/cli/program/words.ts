@@ -31,7 +31,6 @@ const WORDS: Readonly<Record<string, string>> = {
   'list -n, list --head, list --top, list --first, list --max': 'for the first animals: pets list --limit 5',
   'list --fields, list --names, list --ids': 'for some fields: pets list --all --columns id,name',
   'category, categories, cats, dogs, --type, --kind, --species, --breed': CATEGORY_HINT,
-  'sum, sales, revenue': 'to add up orders in a spreadsheet: pets orders --excel --output orders.csv',
   'print, export, download, dump, save, list --export, list --file, list --xlsx':
     'to write all animals to a file: pets list --all --output animals.csv',
   'create, new, insert, post, register': 'to add an animal: pets add Rex --category 3',
