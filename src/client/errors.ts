@@ -138,7 +138,10 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
     /wrong version number|packet length/,
     'the service does not use https at this port; check the port, or let the base URL begin with http://',
   ],
-  [/ALTNAME/, 'in the base URL, use a host name of the certificate; the error may show them after DNS:'],
+  [
+    /ALTNAME/,
+    'in the base URL, use a host name of the certificate: the error may show some after DNS:, or ask who runs the service; if the certificate has none, the service needs another one',
+  ],
   [
     /EXPIRED|NOT_YET_VALID/,
     'check the clock of this machine; if it is right, the service needs a new certificate',
