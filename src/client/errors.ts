@@ -138,10 +138,7 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
     /wrong version number|packet length/,
     'the service does not use https at this port; check the port, or let the base URL begin with http://',
   ],
-  [
-    /ALTNAME/,
-    'in the base URL, use a host name of the certificate: the error may show some after DNS:, or ask who runs the service; if the certificate has none, the service needs another one',
-  ],
+  [/ALTNAME/, 'use a host name of the certificate; if it has none, the service needs another certificate'],
   [
     /EXPIRED|NOT_YET_VALID/,
     'check the clock of this machine; if it is right, the service needs a new certificate',
