@@ -163,7 +163,7 @@ export function createApp(options: AppOptions): App {
     if (id === undefined || key === undefined) throw credentialError(request, 'API key');
     const caller = { id, quota: key.quota };
     record.keyName = key.name;
-    const mock = path && route && (applyPreferOrRule(exchange, route.name) ?? randomMock);
+    const mock = path && route && (takeMock(exchange, route.name) ?? randomMock);
     // A mocked 401 looks like the response to a request without a valid key.
     if (mock?.status !== 401) headers.push(header.idempotencySupported, 'true');
     if (mock) return respondWithMock(exchange, mock, caller, route.name, path);
@@ -179,11 +179,8 @@ export function createApp(options: AppOptions): App {
     return route.run({ request, caller, rateLimit, query, body });
   }
 
-  /** The response that `Prefer` or a fault rule asks for. A latency of the rule replaces the random one. */
-  function applyPreferOrRule(
-    { request, record }: Exchange,
-    operation: OperationName,
-  ): RequestedMock | undefined {
+  /** Takes the response that `Prefer` or a fault rule asks for. A latency of the rule replaces the random one. */
+  function takeMock({ request, record }: Exchange, operation: OperationName): RequestedMock | undefined {
     const { prefer } = request.headers;
     const preferred = tools && prefer !== undefined ? parsePrefer(String(prefer)) : undefined;
     if (preferred) return preferred;
