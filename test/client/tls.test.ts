@@ -32,7 +32,7 @@ test.each<[string, Certificate, Record<string, string>, reason: RegExp, hint: Re
     'other-host',
     TRUSTED,
     /not in the cert's altnames: DNS:/,
-    /^in the base URL, use a host name/,
+    /^use a host name of the certificate/,
   ],
   [
     'self-signed, with a trusted authority',
