@@ -42,6 +42,8 @@ const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL } = constants;
 // With O_NONBLOCK, opening a named pipe does not wait for a writer. Windows has no such flag.
 const O_NONBLOCK = constants.O_NONBLOCK ?? 0;
 const FLAGS = { read: O_RDONLY | O_NONBLOCK, readwrite: O_RDWR, create: O_RDWR | O_CREAT | O_EXCL } as const;
+// Yarn's Plug'n'Play does not have the methods `sync` and `datasync` of a file handle.
+const syncData = promisify(fdatasync);
 
 export const realFileSystem: FileSystem = {
   async open(path, mode) {
@@ -50,8 +52,7 @@ export const realFileSystem: FileSystem = {
       read: async (...args) => (await handle.read(...args)).bytesRead,
       // Write synchronously, because a write takes microseconds and the thread pool would add several times as much.
       write: async (...args) => writeSync(handle.fd, ...args),
-      // Not the methods of `handle`, which Yarn's Plug'n'Play does not have.
-      datasync: () => promisify(fdatasync)(handle.fd),
+      datasync: () => syncData(handle.fd),
       truncate: (length) => handle.truncate(length),
       stat: async () => fstatSync(handle.fd),
       close: () => handle.close(),

@@ -79,7 +79,7 @@ export const hasOwnFilter = ({ name, category, status }: Filters): boolean =>
   (name ?? category) !== undefined || (status !== undefined && statusForService(status) === undefined);
 
 /** The status by which the service can filter. Undefined if there is none, or several, which only the client can check. */
-export const statusForService = (status: readonly PetStatus[] = []): PetStatus | undefined =>
+const statusForService = (status: readonly PetStatus[] = []): PetStatus | undefined =>
   new Set(status).size === 1 ? status[0] : undefined;
 
 /** Returns a function that checks the conditions that the service does not check. */
