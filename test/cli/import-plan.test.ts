@@ -168,4 +168,5 @@ it('the hash depends on name, category and status, and a missing status is avail
   const all = [rex, ...Object.values(others)];
   expect(new Set(all.map(animalHash)).size).toBe(all.length);
   expect(animalHash({ ...rex, status: 'available' })).toBe(animalHash(rex));
+  expect(animalHash({ ...rex, name: 'Zoe\u0308' })).toBe(animalHash({ ...rex, name: 'Zo\u00eb' }));
 });
