@@ -15,7 +15,14 @@ type Entry<Item, Result> = {
   reject(error: unknown): void;
 };
 
-/** Groups items: a call gets those that were added in one turn of the event loop, or while `parallel` calls were running. */
+/** The next call waits for at most this many turns of the event loop. */
+const MAX_TURNS = 4;
+
+/**
+ * Groups items: a call gets those that were added until a turn of the event loop has added none. Clients that send their next
+ * request after each response are then in the same call. If calls began at once, half of these clients would be in each
+ * second call: with 32 of them, a creation in a directory took 15 % more processor time.
+ */
 export class BatchQueue<Item, Result> {
   #options: BatchQueueOptions<Item, Result>;
   #waiting: Entry<Item, Result>[] = [];
@@ -39,11 +46,7 @@ export class BatchQueue<Item, Result> {
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
-      // Wait until all requests of this turn of the event loop have added their items.
-      this.#scheduled ??= setImmediate(() => {
-        this.#scheduled = undefined;
-        this.#send();
-      });
+      if (!this.#scheduled) this.#schedule();
     });
   }
 
@@ -55,15 +58,23 @@ export class BatchQueue<Item, Result> {
     }
   }
 
+  #schedule(turns = MAX_TURNS, before = 0): void {
+    this.#scheduled = setImmediate(() => {
+      const { length } = this.#waiting;
+      if (length > before && turns > 0) return this.#schedule(turns - 1, length);
+      this.#scheduled = undefined;
+      this.#send();
+    });
+  }
+
   #send(): void {
     const { parallel = 1, maxNextItems = () => 1_000 } = this.#options;
     while (this.#waiting.length > 0 && this.#running.size < parallel) {
       const batch = this.#waiting.splice(0, maxNextItems(this.#waiting.map(({ item }) => item)));
       const running = this.#run(batch).then((respond) => {
         this.#running.delete(running);
-        // The next call runs while the requests of this one get their responses.
-        this.#send();
         respond();
+        if (!this.#scheduled) this.#schedule();
       });
       this.#running.add(running);
     }

@@ -23,7 +23,7 @@ function createQueue(
 
 const timesTen = (items: readonly number[]) => items.map((item) => item * 10);
 
-test('items that are added in one turn, or during a call, form the next call, and each gets its result', async () => {
+test('items that are added during a call form the next call, and each gets its result', async () => {
   const first = gate();
   const { queue, calls } = createQueue(async (items, call) => {
     if (call === 1) await first.opened;
@@ -35,6 +35,27 @@ test('items that are added in one turn, or during a call, form the next call, an
   first.open();
   expect(await outcomes(added)).toEqual([10, 20, 30, 40]);
   expect(calls.map(String)).toEqual(['1,2', '3,4']);
+});
+
+test('callers whose next items arrive in consecutive turns after a call are all in the next call', async () => {
+  const { queue, calls } = createQueue();
+  const callers = [1, 2, 3].map(async (turns) => {
+    for (let item = 1; item <= 3; item++) {
+      await queue.add(item);
+      for (let turn = 1; turn <= turns; turn++) await setImmediate();
+    }
+  });
+  await Promise.all(callers);
+  expect(calls.map(String)).toEqual(['1,1,1', '2,2,2', '3,3,3']);
+});
+
+test('a call begins after a few turns, even if every turn adds an item', async () => {
+  const { queue, calls } = createQueue();
+  for (let item = 1; item <= 10; item++) {
+    queue.add(item);
+    await setImmediate();
+  }
+  expect(calls[0]).toEqual([1, 2, 3, 4, 5]);
 });
 
 test.each([1, 2])(
@@ -51,7 +72,7 @@ test.each([1, 2])(
     const added: Promise<number>[] = [];
     for (let item = 1; item <= 6; item++) {
       added.push(queue.add(item));
-      await setImmediate();
+      for (let turn = 1; turn <= 3; turn++) await setImmediate();
     }
     expect(calls).toHaveLength(parallel);
     open.open();
