@@ -4,7 +4,7 @@ import * as z from 'zod/mini';
 import { parseInt64, tryParseJson } from '../../contract/json.ts';
 import type { StoredAnimal } from '../backend.ts';
 import { StoreError } from '../errors.ts';
-import type { Fingerprint, OrderJson, PetJson } from '../store.ts';
+import type { Fingerprint, OrderJson } from '../store.ts';
 import { type AnimalInText, IsoTime, readAnimal } from '../stored-text.ts';
 
 /*
@@ -199,21 +199,15 @@ export function encodeBatch(
   animals: readonly PetToWrite[],
 ): JournalRecord & { line: Buffer } {
   const head = `"seq":${seq},"at":${at},"pets":[`;
-  const texts: PetJson[] = [];
-  const pets: AnimalInText[] = [];
-  const keys: RecordedIdempotencyKey[] = [];
-  let length = -1;
-  for (const { id, status, text, idempotency } of animals) {
-    if (idempotency) keys.push({ pet: pets.length, key: idempotency.key, body: idempotency.body });
-    const bytes = Buffer.byteLength(text);
-    texts.push(text);
-    pets.push({ id, status, length: bytes });
-    length += 1 + bytes;
-  }
+  const texts = animals.map(({ text }) => text).join(',');
+  const pets = animals.map(({ id, status, text }) => ({ id, status, length: Buffer.byteLength(text) }));
+  const keys = animals.flatMap(({ idempotency }, pet) =>
+    idempotency ? [{ pet, key: idempotency.key, body: idempotency.body }] : [],
+  );
   const rest = keys.length > 0 ? `,"keys":${JSON.stringify(keys)}` : '';
-  const line = withChecksum(`${head}${texts.join(',')}]${rest}}`);
+  const line = withChecksum(`${head}${texts}]${rest}}`);
   const start = PREFIX_LENGTH + head.length;
-  return { seq, at, texts: line.subarray(start, start + length), pets, keys, line };
+  return { seq, at, texts: line.subarray(start, start + Buffer.byteLength(texts)), pets, keys, line };
 }
 
 /** Like `encodeBatch`, for a record that keeps ids up to `lastId` from being issued. */
