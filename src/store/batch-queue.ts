@@ -19,9 +19,9 @@ type Entry<Item, Result> = {
 const MAX_TURNS = 4;
 
 /**
- * Groups items: a call gets those that were added until a turn of the event loop has added none. Clients that send their next
- * request after each response are then in the same call. If calls began at once, half of these clients would be in each
- * second call: with 32 of them, a creation in a directory took 15 % more processor time.
+ * Groups items: a call gets those that were added until a turn of the event loop has added none. If each call began as soon as
+ * the one before had ended, clients that wait for their responses would be split into two groups, which take turns. With 32
+ * clients, a creation in a directory would then take 20 % more processor time.
  */
 export class BatchQueue<Item, Result> {
   #options: BatchQueueOptions<Item, Result>;
@@ -71,30 +71,25 @@ export class BatchQueue<Item, Result> {
     const { parallel = 1, maxNextItems = () => 1_000 } = this.#options;
     while (this.#waiting.length > 0 && this.#running.size < parallel) {
       const batch = this.#waiting.splice(0, maxNextItems(this.#waiting.map(({ item }) => item)));
-      const running = this.#run(batch).then((respond) => {
+      const running = this.#run(batch).then(() => {
         this.#running.delete(running);
-        respond();
         if (!this.#scheduled) this.#schedule();
       });
       this.#running.add(running);
     }
   }
 
-  /** Makes a call. Returns a function that resolves the promises of its items. An error rejects them at once. */
-  async #run(batch: Entry<Item, Result>[]): Promise<() => void> {
+  /** Makes a call, and resolves or rejects the promises of its items. */
+  async #run(batch: Entry<Item, Result>[]): Promise<void> {
     try {
       const results = await this.#options.run(batch.map(({ item }) => item));
-      return () => {
-        for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
-      };
+      for (const [i, { resolve }] of batch.entries()) resolve(results[i] as Result);
     } catch (error) {
       for (const { reject } of batch) reject(error);
-      if (error instanceof StoreUnavailableError) {
-        const { message, hint, cause } = error;
-        const notSent = new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
-        for (const { reject } of this.#waiting.splice(0)) reject(notSent);
-      }
-      return () => {};
+      if (!(error instanceof StoreUnavailableError)) return;
+      const { message, hint, cause } = error;
+      const notSent = new StoreUnavailableError(message, hint, { cause, outcome: 'not_done' });
+      for (const { reject } of this.#waiting.splice(0)) reject(notSent);
     }
   }
 }
