@@ -30,8 +30,10 @@ test('Pet keeps unknown fields, NewPet drops them', () => {
 });
 
 test('ErrorBody requires its three fields', () => {
-  expect(z.safeParse(ErrorBody, { code: 'a', message: 'b', status: 400, more: 1 }).success).toBe(true);
-  expect(z.safeParse(ErrorBody, { code: 'a' }).success).toBe(false);
+  const body = { code: 'a', message: 'b', status: 400, more: 1 };
+  expect(z.safeParse(ErrorBody, body).success).toBe(true);
+  for (const field of ['code', 'message', 'status'])
+    expect(z.safeParse(ErrorBody, { ...body, [field]: undefined }).success).toBe(false);
 });
 
 test('Pet reads every animal that petJson writes', () => {
