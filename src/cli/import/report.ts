@@ -123,10 +123,10 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
   }
   if (unknown > 0) {
     const isOpen = pendingOf(plan).some((position) => openRowAt(plan, position));
-    const check = isOpen && again ? `; to let pets check them, ${again}` : '';
-    hints.push(
-      `to see whether the rows that may have been added are in the inventory: ${followUpCommand(context, 'list')} --all${check}; to add one that is missing, import it from a file of its own with --add-again`,
-    );
+    const find = 'find out which rows were added';
+    const list = `to ${find}: ${followUpCommand(context, 'list')} --all`;
+    hints.push(isOpen && again ? `to let pets ${find}, ${again}` : list);
+    hints.push('to add a row that is missing, import it from a file of its own with --add-again');
   }
   if (hints.length > 0) throw new CliError(texts.join('; '), { code: 'some_failed', hint: hints.join('; ') });
   context.console.notice(texts.join('; '));

@@ -226,8 +226,8 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
       const message = `the service responded, but not with the animal: ${reason}`;
       leaveOpen({ message, isAnswered: true });
     }
-    // With idempotency keys, the next run can send the row again. After Ctrl-C, the next run decides whether that is safe.
-    else if (error.supportsIdempotency || cause instanceof InterruptedError) throw error;
+    // After Ctrl-C, no other row is sent.
+    else if (cause instanceof InterruptedError) throw error;
     else leaveOpen({ message: `outcome unknown: ${reason}` });
     return { lost: error };
   }
