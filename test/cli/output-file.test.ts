@@ -184,5 +184,7 @@ test('import refuses to replace its own input', async () => {
     const { code, stderr } = await machine.pets(['import', rows, '--output', output], { env });
     expect([code, stderr]).toEqual([2, expect.stringContaining('--output would replace')]);
   }
+  const { stderr } = await machine.shell('pets import - --output link.json < rows.json', { env });
+  expect(stderr).toContain('--output would replace standard input');
   expect(await readFile(rows, 'utf8')).toBe('[]');
 });
