@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, readFile, stat } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
 import { gate } from '../helpers/gate.ts';
 import { DIST, EXECUTABLE, freshMachine, machineWithServer, outputOf, petsInShell } from '../helpers/pets.ts';
-import { reply } from '../helpers/scripted-server.ts';
+import { reply, replyError } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
 
 // The machine may be odd: its Node, locale, variables, directories and owners of files. Tests of the built command.
@@ -38,6 +38,24 @@ describe.skipIf(EXECUTABLE !== undefined)('a Node that is too old', () => {
     expect(asWritten(ts.ScriptTarget.ES2015)).toBe(asWritten(ts.ScriptTarget.ESNext));
   });
 });
+
+test.skipIf(EXECUTABLE !== undefined)(
+  'if pets is removed while a command waits, as by an update, the data is printed; later, the error names the cause',
+  async () => {
+    const { machine, server } = await machineWithServer(async ({ headers }, response) => {
+      if (!headers.authorization) return replyError(response, 401);
+      await rm(join(machine.home, 'dist', 'chunks'), { recursive: true });
+      reply(response, 200, [{ id: 1, name: 'Rex', categoryId: 3, status: 'sold' }]);
+    });
+    const pets = async (line: string) => {
+      await cp(DIST, join(machine.home, 'dist'), { recursive: true });
+      return machine.shell(`"$NODE" dist/pets.js ${line}`, { stdin: 'pets_0123456789abcdefghij' });
+    };
+    expect((await pets('list --csv')).stdout).toContain('1,Rex,3,sold');
+    const { code, stderr } = await pets(`login --profile staging --base-url ${server.url}`);
+    expect([code, stderr]).toEqual([1, expect.stringContaining('error: pets was updated or removed while')]);
+  },
+);
 
 test('serve --ephemeral needs neither a home directory nor the one for temporary files', async () => {
   const env = { TMPDIR: '/nonexistent', HOME: '/nonexistent', PETS_CONFIG_DIR: '' };

@@ -1,6 +1,6 @@
 import { StoreError, type StoreErrorCode } from '../../store/errors.ts';
 import { InterruptedError } from '../../system/clock.ts';
-import { systemReason } from '../../system/file-system.ts';
+import { errnoOf, systemReason } from '../../system/file-system.ts';
 import { type CliErrorCode, cliErrorCodes, type ExitCode } from './exit-codes.ts';
 
 /** What a script may need to know about an error, besides its code and its message. */
@@ -80,6 +80,10 @@ export function toCliError(error: unknown): CliError {
     const { code, message, hint } = error;
     const options = { code: STORE_CODES[code] ?? 'store_error', hint: STORE_HINTS[code] ?? hint };
     return new CliError(message, { ...options, cause: error });
+  }
+  if (errnoOf(error)?.endsWith('MODULE_NOT_FOUND')) {
+    const message = 'pets was updated or removed while it was running, so a part of its code is missing';
+    return new CliError(message, { code: 'file_error', hint: 'run the command again', cause: error });
   }
   if (error instanceof Error && 'syscall' in error) {
     const hint =

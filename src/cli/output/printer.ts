@@ -46,6 +46,15 @@ export function chooseFormat(
   return ofFile ?? (isTerminal && output === '' ? 'table' : 'lines');
 }
 
+/**
+ * Loads the module that writes a format. The program does so before a command runs: if `pets` is updated while the command
+ * waits for a response, the module no longer exists.
+ */
+export async function loadFormat(format: Format | undefined): Promise<void> {
+  if (format === 'table') await import('./table.ts');
+  else if (format === 'csv' || format === 'excel' || format === 'tsv') await import('./csv.ts');
+}
+
 export type Column<Row> = {
   /** The name of the field, which is the header of CSV and, in upper case, the head of a table. */
   name: string;
