@@ -16,7 +16,7 @@ import type { Context } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
-import { chooseFormat, loadFormat, type OutputOptions } from './output/printer.ts';
+import { chooseFormat, type OutputOptions } from './output/printer.ts';
 import { cut, sanitizeForTerminal } from './output/text.ts';
 import { configDirectory, stateDirectory } from './profiles/paths.ts';
 import type { Command, CommandContext, CommandGroup } from './program/command.ts';
@@ -120,7 +120,8 @@ async function runCommand(
       ? undefined
       : (await import('./output/output-file.ts')).openOutput(file, command.printsKey ? 0o600 : 0o666);
   const console = openConsole({ ...globals, format, output });
-  await loadFormat(format);
+  // Load it before the command waits for a response: an update of pets meanwhile would remove the module.
+  if (format === 'table') await import('./output/table.ts');
   try {
     const startedAt = context.clock.elapsed();
     const exitCode = await command.run(options as never, { ...context, console, startedAt });

@@ -1,6 +1,6 @@
 import { extname, join } from 'node:path';
 import { listBundledFiles, readBundledText } from '../system/bundled-files.ts';
-import { notFound, ServiceError } from './errors.ts';
+import { notFound } from './errors.ts';
 import { pathOf } from './request/input.ts';
 import type { Handler, RawHeaders, ServiceResponse } from './response.ts';
 
@@ -35,12 +35,7 @@ export function createPageHandler(): Handler {
   // The files are read when the page is opened for the first time, so that a server starts fast.
   let files: ReadonlyMap<string, ServiceResponse> | undefined;
   return ({ url = '' }) => {
-    try {
-      files ??= readPageFiles();
-    } catch {
-      const message = 'The files of the page cannot be read; if pets was updated, start pets serve again';
-      throw new ServiceError('internal_error', message);
-    }
+    files ??= readPageFiles();
     const file = files.get(pathOf(url));
     if (file === undefined) throw notFound();
     return file;

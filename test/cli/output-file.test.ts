@@ -90,8 +90,8 @@ test('a symbolic link, and a link to it, are followed and kept', async () => {
 });
 
 test.each<[why: string, name: string, prepare: (path: string) => Promise<unknown>, message: string]>([
-  ['it is a directory', 'animals', (path) => mkdir(path), 'it is not a regular file'],
-  ['it is a link to nothing', 'animals', (path) => symlink('target', path), 'it is not a regular file'],
+  ['it is a directory', 'animals', (path) => mkdir(path), 'it must be a regular file'],
+  ['it is a link to nothing', 'animals', (path) => symlink('target', path), 'it must be a regular file'],
   ['it is a link to itself', 'animals', (path) => symlink('animals', path), 'too many symbolic links'],
   ['its directory does not exist', 'no/animals', async () => {}, 'its directory does not exist'],
 ])('nothing is sent if the file cannot be written because %s', async (_why, name, prepare, message) => {

@@ -30,7 +30,7 @@ async function homeless({ limit = Number.POSITIVE_INFINITY } = {}) {
 const LIST = ['list', '--json', '--max-wait', '0'];
 
 /** How often the output says that no state directory is writable. */
-const noticesIn = (stderr: string) => stderr.split('none of these is a writable directory').length - 1;
+const noticesIn = (stderr: string) => stderr.split('none of these directories can be used').length - 1;
 
 test.each(['the directory for temporary files', 'PETS_STATE_DIR'])(
   'without a home directory, 14 commands in a row with --max-wait 0 send one request after the limit: %s',

@@ -10,7 +10,6 @@ import { petView } from '../animals/pet-view.ts';
 import { readPages } from '../animals/selection.ts';
 import { connectionFor, followUpCommand, listOne, reportTarget, withClient } from '../connection/connect.ts';
 import { CliError, usageError } from '../core/errors.ts';
-import { exitCodes } from '../core/exit-codes.ts';
 import { cellText, EMPTY_NAME_PATTERN, parseInt64Argument, parseWith } from '../core/values.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { printRows } from '../output/printer.ts';
@@ -88,7 +87,6 @@ export const add: Command<Options> = {
       const { code, exitCode } = error;
       throw new CliError(message, { code, exitCode, hint, cause: error });
     }
-    return exitCodes.ok;
   },
 };
 

@@ -14,7 +14,6 @@ export const completion: Command<{ shell: (typeof shells)[number] }> = {
   prints: 'text',
   async run({ shell }, { console }) {
     await printText(console, completionScripts[shell], completionScripts[shell]);
-    return undefined;
   },
 };
 

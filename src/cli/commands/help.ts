@@ -21,7 +21,6 @@ export const help: Command<{ topic: readonly string[] }> = {
         })
         .outputHelp();
     await console.write(text);
-    return undefined;
   },
 };
 

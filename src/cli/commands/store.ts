@@ -49,7 +49,6 @@ const check: Command<StoreArgument> = {
       );
     }
     await printReport(path, report, context);
-    return undefined;
   },
 };
 
@@ -93,7 +92,6 @@ const copy: Command<{ from: string; to: string }> = {
         `the journal in ${source.place} does not end with a valid record; ${formatCount(bytes, 'byte')} after byte ${start} were not copied`,
       );
     }
-    return undefined;
   },
 };
 
@@ -121,7 +119,6 @@ const migrate: Command<{ url?: string; dryRun?: boolean }> = {
     const created = await location.migrate();
     await printText(console, { directory, created }, '');
     if (!console.json) console.notice(created ? `created the schema in ${directory}` : upToDate);
-    return undefined;
   },
 };
 

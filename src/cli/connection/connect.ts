@@ -114,7 +114,7 @@ export async function withClient<Result>(
   const directories = stateDirectories(context);
   if (!directories.some(prepareStateDirectory))
     console.notice(
-      `pets commands cannot share how long to wait after a rate limit, because none of these is a writable directory of this user: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory`,
+      `pets commands cannot share how long to wait after a rate limit, because none of these directories can be used: ${directories.map(({ path }) => path).join(', ')}. Set PETS_STATE_DIR to a writable directory of your own`,
     );
   const { createClient } = await import('../../client/client.ts');
   if (process.versions.node.startsWith('20.')) {

@@ -87,7 +87,7 @@ export function toCliError(error: unknown): CliError {
   }
   if (error instanceof Error && 'syscall' in error) {
     const hint =
-      'if the current directory was deleted, change to another one; otherwise, add --debug to see the call that failed';
+      'if pets was updated, start it again; if the current directory was deleted, change to another one; otherwise, add --debug to see the call that failed';
     return new CliError(error.message, { code: 'file_error', hint, cause: error });
   }
   return new CliError(`unexpected error: ${error instanceof Error ? error.message : String(error)}`, {

@@ -1,4 +1,4 @@
-import { stat } from 'node:fs/promises';
+import { statSync } from 'node:fs';
 import { OutcomeUnknownError } from '../../client/errors.ts';
 import { formatDuration } from '../../system/time-text.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
@@ -45,12 +45,9 @@ const MAX_ROWS = 1_000_000;
 export async function importFile(request: ImportRequest, context: CommandContext): Promise<number> {
   const connection = connectionFor(context);
   const input = await readPetFile(request.file, context, MAX_ROWS);
-  // Except on Windows, /dev/stdin leads to the file that the shell has opened as standard input.
-  const [read, replaced] = await Promise.all(
-    [request.file === '-' ? '/dev/stdin' : request.file, request.output ?? ''].map((path) =>
-      stat(path).catch(() => undefined),
-    ),
-  );
+  // Except on Windows, /dev/stdin is the file that the shell has opened as standard input.
+  const files = [request.file === '-' ? '/dev/stdin' : request.file, request.output ?? ''];
+  const [read, replaced] = files.map((path) => statSync(path, { throwIfNoEntry: false }));
   if (replaced && read?.ino === replaced.ino && read.dev === replaced.dev)
     throw usageError(`--output would replace ${input.name}, the file to import`, 'choose another file');
   const { dryRun = false, yes = false, addAgain, skipAdded } = request;

@@ -3,6 +3,7 @@ import { parseJson, stringifyJson } from '../../contract/json.ts';
 import { usageError } from '../core/errors.ts';
 import { cellText, isNumber } from '../core/values.ts';
 import type { Console, Format } from './console.ts';
+import { toCsv } from './csv.ts';
 import type { TableColumn } from './table.ts';
 import { listNames, sanitizeJson, tsvLine } from './text.ts';
 
@@ -44,15 +45,6 @@ export function chooseFormat(
       'use .csv for a spreadsheet (with --excel if the command has it), or .json, .ndjson, .tsv or .txt',
     );
   return ofFile ?? (isTerminal && output === '' ? 'table' : 'lines');
-}
-
-/**
- * Loads the module that writes a format. The program does so before a command runs: if `pets` is updated while the command
- * waits for a response, the module no longer exists.
- */
-export async function loadFormat(format: Format | undefined): Promise<void> {
-  if (format === 'table') await import('./table.ts');
-  else if (format === 'csv' || format === 'excel' || format === 'tsv') await import('./csv.ts');
 }
 
 export type Column<Row> = {
@@ -102,7 +94,7 @@ export function createPrinter<Row>(console: Console, view: View<Row>) {
   const kept: Row[] = [];
   let hasHeader = false;
 
-  const toText = async (rows: readonly Row[]): Promise<string> => {
+  const toText = (rows: readonly Row[]): string => {
     if (format === 'ndjson') {
       const lines = rows.map((row) => `${json(row)}\n`).join('');
       return isTerminal ? sanitizeJson(lines) : lines;
@@ -110,7 +102,6 @@ export function createPrinter<Row>(console: Console, view: View<Row>) {
     const cells = rows.map((row) => columns.map(({ value }) => value(row)));
     if (format === 'lines') return cells.map((row) => tsvLine(row.map(cellText))).join('');
     if (columns.length === 0) return '';
-    const { toCsv } = await import('./csv.ts');
     if (hasHeader) return toCsv(cells, console);
     hasHeader = true;
     const mark = format === 'excel' ? '\ufeff' : '';
@@ -139,13 +130,13 @@ export function createPrinter<Row>(console: Console, view: View<Row>) {
       if (isKept) for (const row of rows) kept.push(row);
       else
         for (let start = 0; start < rows.length; start += PART_ROWS)
-          await console.write(await toText(rows.slice(start, start + PART_ROWS)));
+          await console.write(toText(rows.slice(start, start + PART_ROWS)));
     },
     /** Completes the output, and prints the footer as a note. @throws CliError */
     async end(footer?: Footer): Promise<void> {
       const hidden = format === 'table' ? await writeTable() : [];
       if (format === 'json') await writeJson();
-      else if (['csv', 'excel', 'tsv'].includes(format) && !hasHeader) await console.write(await toText([]));
+      else if (['csv', 'excel', 'tsv'].includes(format) && !hasHeader) await console.write(toText([]));
       const parts = [
         console.isForPeople && footer?.summary,
         footer?.warning,

@@ -48,8 +48,7 @@ const WORDS: Readonly<Record<string, string>> = {
     'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
   'faults, serve --error-rate, serve --error, serve --fail, serve --status, serve --delay, serve --slow, serve --fail-status':
     'for errors: pets serve --fail-rate 0.1; for slow responses: pets serve --latency 200; see: pets help serve faults',
-  'network, cors, serve --allow-origin, serve --origin, serve --address, serve --bind':
-    'for the addresses and origins of a local service: pets help serve network',
+  'serve --allow-origin, serve --origin, serve --address, serve --bind': 'see: pets help serve network',
   'serve --background, serve --daemon, serve --detach':
     'to run it in the background: pets serve &; for one command: pets serve -- npm test',
   'serve --key, serve --api-key, serve --token':
@@ -58,27 +57,23 @@ const WORDS: Readonly<Record<string, string>> = {
   'serve --file, serve --fixtures, serve --db': 'for your own animals: pets serve --seed file.json',
   'serve --https, serve --tls, serve --ssl, serve --cert': 'for TLS, use a reverse proxy: docs/deploy.md',
   'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
-  'docs, manual, man, testing':
-    'the documents are in docs of the clone, $(npm root --global)/pets-cli or /usr/share/doc/pets',
+  'docs, manual, man': 'the documents are in $(npm root --global)/pets-cli/docs or /usr/share/doc/pets',
   'openapi, swagger, api, routes, curl': 'pets serve describes its API at /openapi.json',
   docker: 'to run pets in a container: docs/scripting.md',
-  'timeout, retries, retry, --retries, --retry, --max-retries, --attempts':
-    'for retries and time limits: --max-wait, --no-retry, --timeout and --max-time; see: pets help global',
+  'timeout, retries, --retries, --max-retries': 'for retries and time limits: pets help global',
   'revoke, keys delete, keys remove, keys rm':
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
   'keys new, keys create, keys show, keys get': 'to create a key, shown only once: pets keys add laptop',
   'rotate, keys rotate': 'add a key with another name, use it, and revoke the old one: docs/deploy.md',
   'keys add --role, keys add --read-only': 'every key may list and add animals; lower limits: --plan free',
-  'list --since, list --until, latest, newest, last':
-    'animals have no dates; the newest first: pets list --all --sort id:desc',
+  'list --since, latest, newest': 'animals have no dates; the newest first: pets list --all --sort id:desc',
   'list --page, list --offset, list --skip': 'a list begins with the first animal; for all: pets list --all',
   'sort, list --order, list --reverse, list --desc': 'to sort: pets list --all --sort name; id:desc reverses',
   '--price, --max-price, --min-price': PET_FIELDS_HINT,
   'orders add, orders create, orders new, orders place, orders cancel, orders delete':
     'the service can only list orders; for tests, put them into a file: pets serve --seed file.json (docs/serve.md)',
   'orders today, orders yesterday': 'to choose orders by time: pets orders --since yesterday --until today',
-  'orders --status, orders --customer, orders --pet':
-    'to choose orders by a field: pets orders --where status=placed',
+  'orders --status, orders --customer': 'to choose orders by a field: pets orders --where status=placed',
   '--staging, --prod, --production, --local, --env, -p': 'for a saved service: --profile staging',
   '--url, --server, --host, --port': 'for the address of a service: --base-url <url>; see: pets help global',
   '--key, --api-key, --token':
