@@ -137,19 +137,17 @@ function enableCompileCache(context: HomeContext): void {
 }
 
 /**
- * Creates the directory of the compile cache in the state directory, if it is missing.
- *
- * @returns its path; undefined if no command has created the state directory yet, if the cache cannot be created, or if
- *   `isOwnDirectory` refuses one of them: Node executes cached code, so other users must not be able to write to it
+ * Creates the directory of the compile cache in the state directory, if it is missing. Returns its path; undefined if no
+ * command has created the state directory yet, if the cache cannot be created, or if other users may write to the state
+ * directory: Node executes cached code.
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {
   const state = stateDirectory(context);
   const directory = join(state, 'compiled');
-  const isPrivate = (path: string) => isOwnDirectory(path, 0o022);
   try {
-    if (!isPrivate(state)) return undefined;
+    if (!isOwnDirectory(state, 0o022)) return undefined;
     makeDirectorySync(directory);
-    return isPrivate(directory) ? directory : undefined;
+    return directory;
   } catch {
     return undefined;
   }
