@@ -18,10 +18,12 @@ async function machine() {
   };
 }
 
-test('is a private directory', async () => {
-  const { compiled, find } = await machine();
+test('is a private directory, and not used if other users may write to the state directory', async () => {
+  const { state, compiled, find } = await machine();
   expect([find(), find()]).toEqual([compiled, compiled]);
   expect((await lstat(compiled)).mode & 0o777).toBe(0o700);
+  await chmod(state, 0o770);
+  if (process.getuid) expect(find()).toBeUndefined();
 });
 
 test('is never in a directory that replaces an unwritable state directory', async () => {
@@ -30,10 +32,4 @@ test('is never in a directory that replaces an unwritable state directory', asyn
   expect(compileCacheDirectory({ ...context, env: {} })).toBeUndefined();
   const env = { PETS_STATE_DIR: own };
   expect(compileCacheDirectory({ ...context, env })).toBe(join(own, 'compiled'));
-});
-
-test.runIf(process.getuid)('is not used if other users may write to the state directory', async () => {
-  const { state, find } = await machine();
-  await chmod(state, 0o770);
-  expect(find()).toBeUndefined();
 });

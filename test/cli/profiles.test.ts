@@ -29,7 +29,7 @@ async function profiles(args: readonly string[], columns?: number) {
 
 const cellsOf = (lines: readonly string[]) => lines.map((line) => line.split(/ {2,}/));
 
-test('--check shows the remaining requests, and errors in full below the table', async () => {
+test('--check shows the remaining requests as a table, or six fields in a pipe, and errors in full below', async () => {
   const { lines, stderr, url, down } = await profiles(['--check'], 80);
   expect(cellsOf(lines)).toEqual([
     ['PROFILE', 'DEFAULT', 'CHECK', 'REMAINING', 'BASE URL', 'KEY'],
@@ -38,6 +38,13 @@ test('--check shows the remaining requests, and errors in full below the table',
     ['local', 'no key', '-', '-'],
   ]);
   expect(stderr.replace(/\s+/g, ' ')).toContain(`note: staging: cannot reach ${new URL(down).host}`);
+  const piped = await profiles(['--check']);
+  expect(piped.lines.map((line) => line.split('\t'))).toEqual([
+    ['prod', 'default', 'valid', '297', piped.url, '…k2mX'],
+    ['staging', '', 'network_error', '', piped.down, '…aB3d'],
+    ['local', '', 'no key', '', '-', '-'],
+  ]);
+  expect(piped.stderr).toMatch(/^note: staging: cannot reach .*connection refused/);
 });
 
 test.each([
@@ -61,16 +68,6 @@ test.each([
   expect([json.code, JSON.parse(json.stdout)[0].check]).toMatchObject([exitCode, { ok: false, code }]);
   const hint = 'log in with a valid key: pets login --profile staging';
   expect(JSON.parse(json.stderr).error).toMatchObject(exitCode === 4 ? { code, hint } : { code });
-});
-
-test('in a pipe, prints six fields, and notes have the errors in full', async () => {
-  const { lines, stderr, url, down } = await profiles(['--check']);
-  expect(lines.map((line) => line.split('\t'))).toEqual([
-    ['prod', 'default', 'valid', '297', url, '…k2mX'],
-    ['staging', '', 'network_error', '', down, '…aB3d'],
-    ['local', '', 'no key', '', '-', '-'],
-  ]);
-  expect(stderr).toMatch(/^note: staging: cannot reach .*connection refused/);
 });
 
 test('a key in PETS_API_KEY without a base URL is listed, and the problem is reported', async () => {
