@@ -138,16 +138,17 @@ function enableCompileCache(context: HomeContext): void {
 
 /**
  * Creates the directory of the compile cache in the state directory, if it is missing. Returns its path; undefined if no
- * command has created the state directory yet, if the cache cannot be created, or if other users may write to the state
- * directory: Node executes cached code.
+ * command has created the state directory yet, if the cache cannot be created, or if other users may write to one of them:
+ * Node executes cached code.
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {
   const state = stateDirectory(context);
   const directory = join(state, 'compiled');
+  const isPrivate = (path: string) => isOwnDirectory(path, 0o022);
   try {
-    if (!isOwnDirectory(state, 0o022)) return undefined;
+    if (!isPrivate(state)) return undefined;
     makeDirectorySync(directory);
-    return directory;
+    return isPrivate(directory) ? directory : undefined;
   } catch {
     return undefined;
   }

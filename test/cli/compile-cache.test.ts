@@ -1,4 +1,4 @@
-import { chmod, lstat, mkdir } from 'node:fs/promises';
+import { chmod, lstat, mkdir, rmdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { compileCacheDirectory } from '../../src/cli/run.ts';
@@ -18,12 +18,17 @@ async function machine() {
   };
 }
 
-test('is a private directory, and not used if other users may write to the state directory', async () => {
+test('is a private directory, and not used if other users may write to the state directory, or it is a link', async () => {
   const { state, compiled, find } = await machine();
   expect([find(), find()]).toEqual([compiled, compiled]);
   expect((await lstat(compiled)).mode & 0o777).toBe(0o700);
+  if (process.getuid === undefined) return;
   await chmod(state, 0o770);
-  if (process.getuid) expect(find()).toBeUndefined();
+  expect(find()).toBeUndefined();
+  await chmod(state, 0o700);
+  await rmdir(compiled);
+  await symlink(await temporaryDirectory(), compiled);
+  expect(find()).toBeUndefined();
 });
 
 test('is never in a directory that replaces an unwritable state directory', async () => {

@@ -33,6 +33,17 @@ describe('a row that the service rejects fails, and the run continues', () => {
       { replies: { Bella: Number(status) }, code, stdout: '', sends: 'Rex Bella' },
       { sends: 'Bella Lola' },
     );
+  const mayBeAdded = { args: '--json', stdout: '', error: { mayHaveBeenAdded: true } };
+  for (const [replies, code] of [
+    [{ Bella: ['lost', 401] as Reply[] }, 6],
+    [{ Bella: 'lost' as const, Lola: 401 }, 4],
+  ] as const)
+    scenario(
+      `but 401 after a lost response ends the run, and the error says that a row may have been added (${code})`,
+      {},
+      { ...mayBeAdded, replies, code },
+      { sends: 'Bella Lola' },
+    );
 });
 
 describe('a row that may have been added is unknown, and the run continues', () => {
@@ -75,7 +86,7 @@ describe('without idempotency keys, a row with a lost response is unknown, and t
       keys: 30,
       stderr: [
         'added 25 of 30 rows; 5 may have been added',
-        'to let pets find out which rows were added, run pets import FILE --skip-added;',
+        'to let pets find out which rows were added, run pets import FILE\n',
       ],
     });
   });

@@ -38,7 +38,7 @@ describe('a lost response', () => {
     lacks: '--idempotency-key',
     stderr: [
       'added 2 of 3 rows; 1 may have been added',
-      'to let pets find out which rows were added, run pets import FILE --skip-added',
+      'to let pets find out which rows were added, run pets import FILE\n',
     ],
   };
   const REPEATED = {
@@ -60,6 +60,33 @@ describe('a lost response', () => {
     LOST,
     { replies: { Bella: 400 }, ...UNKNOWN, sends: 'Bella' },
     REPEATED,
+  );
+
+  const other = 'name,category\nBella,2\nMax,1\nTom,1\n';
+  scenario('is repeated if another file has the row', {}, LOST, {
+    text: other,
+    sends: 'Bella Max Tom',
+    keys: 5,
+  });
+  scenario(
+    'is looked for in the inventory if another file has the row, and there are no keys',
+    { supportsKeys: false },
+    { ...LOST, stderr: 'run pets import FILE\n' },
+    { text: other, code: 8, sends: 'Max Tom', stderr: 'searching the inventory for 1 row' },
+  );
+  const again = { args: '--add-again', keys: 6 };
+  scenario(
+    'keeps --add-again from adding the other rows twice',
+    {},
+    {},
+    { ...again, replies: { Bella: 'lost' }, code: 8 },
+    { ...again, sends: 'Bella' },
+  );
+  scenario(
+    'of a row with an id, too',
+    { text: 'id,name,category\n1,Rex,1\n2,Bella,2\n3,Lola,3\n' },
+    { args: '--add-again', replies: { Bella: 'lost', Rex: 422 }, code: 8, stderr: 'FILE --add-again\n' },
+    { args: '--add-again', sends: 'Bella Rex', keys: 4 },
   );
 });
 

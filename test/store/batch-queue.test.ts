@@ -49,6 +49,21 @@ test('callers whose next items arrive in consecutive turns after a call are all 
   expect(calls.map(String)).toEqual(['1,1,1', '2,2,2', '3,3,3']);
 });
 
+test('an item that waits during a call is in the next call with those of the callers that add another one', async () => {
+  const first = gate();
+  const { queue, calls } = createQueue(async (items, call) => {
+    if (call === 1) await first.opened;
+    return timesTen(items);
+  });
+  const again = queue.add(1).then(() => setImmediate().then(() => queue.add(3)));
+  await expect.poll(() => calls.length).toBe(1);
+  const other = queue.add(2);
+  for (let turn = 1; turn <= 8; turn++) await setImmediate();
+  first.open();
+  await Promise.all([again, other]);
+  expect(calls.map(String)).toEqual(['1', '2,3']);
+});
+
 test('a call begins after a few turns, even if every turn adds an item', async () => {
   const { queue, calls } = createQueue();
   for (let item = 1; item <= 10; item++) {

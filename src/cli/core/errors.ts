@@ -82,12 +82,17 @@ export function toCliError(error: unknown): CliError {
     return new CliError(message, { ...options, cause: error });
   }
   if (errnoOf(error)?.endsWith('MODULE_NOT_FOUND')) {
-    const message = 'pets was updated or removed while it was running, so a part of its code is missing';
-    return new CliError(message, { code: 'file_error', hint: 'run the command again', cause: error });
+    const message =
+      'a part of pets is missing, perhaps because it was updated or removed while it was running';
+    return new CliError(message, {
+      code: 'file_error',
+      hint: 'run the command again; if that does not help, install pets again',
+      cause: error,
+    });
   }
   if (error instanceof Error && 'syscall' in error) {
     const hint =
-      'if pets was updated, start it again; if the current directory was deleted, change to another one; otherwise, add --debug to see the call that failed';
+      'if the current directory was deleted, change to another one; if pets was updated meanwhile, start it again; otherwise, add --debug to see the call that failed';
     return new CliError(error.message, { code: 'file_error', hint, cause: error });
   }
   return new CliError(`unexpected error: ${error instanceof Error ? error.message : String(error)}`, {

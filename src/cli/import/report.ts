@@ -12,7 +12,7 @@ import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { groupErrors, type PetFile, type PetRow } from '../rows/read-file.ts';
 import type { LedgerRow } from './ledger.ts';
-import { type Choice, ledgerRowAt, openRowAt, type Plan, pendingOf, type RowsByPosition } from './plan.ts';
+import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan.ts';
 
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
@@ -27,7 +27,11 @@ export function commandToRepeat({ argv, platform }: CommandContext, option?: str
   return argv.includes('-') ? `… | ${command}` : command;
 }
 
-export const hasIds = ({ rows }: PetFile): boolean => rows.some(({ id }) => id !== undefined);
+const hasIds = ({ rows }: PetFile): boolean => rows.some(({ id }) => id !== undefined);
+
+/** The command that continues an import. Rows with ids need `--add-again`, which adds no row of an unfinished import again. */
+export const repetitionOf = ({ context, input }: ImportTask): string =>
+  commandToRepeat(context, hasIds(input) ? '--add-again' : undefined);
 
 /** A table on a terminal has at most this many rows. */
 const ROWS_SHOWN = 100;
@@ -122,11 +126,11 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
     hints.push(`fix the cause of the failed rows, then ${again ?? 'import them from a file of their own'}`);
   }
   if (unknown > 0) {
-    const isOpen = pendingOf(plan).some((position) => openRowAt(plan, position));
+    const isFinished = plan.ledger.imports.get(plan.current.seq)?.finishedAt !== null;
     const find = 'find out which rows were added';
-    const list = `to ${find}: ${followUpCommand(context, 'list')} --all`;
-    hints.push(isOpen && again ? `to let pets ${find}, ${again}` : list);
-    hints.push('to add a row that is missing, import it from a file of its own with --add-again');
+    const own = 'to add a row that is missing, import it from a file of its own with --add-again';
+    if (isFinished) hints.push(`to ${find}: ${followUpCommand(context, 'list')} --all; ${own}`);
+    else hints.push(`to let pets ${find}, run ${repetitionOf(task)}`);
   }
   if (hints.length > 0) throw new CliError(texts.join('; '), { code: 'some_failed', hint: hints.join('; ') });
   context.console.notice(texts.join('; '));

@@ -13,12 +13,11 @@ import { type Ledger, type LedgerFile, ledgerEnvironmentFor, openLedger, readLed
 import { type Choice, type Plan, pendingOf, planImport } from './plan.ts';
 import {
   announceKnownRows,
-  commandToRepeat,
   fileVersionText,
-  hasIds,
   type ImportTask,
   nothingToDoText,
   openText,
+  repetitionOf,
   reportResults,
   stopError,
   totalsText,
@@ -47,7 +46,7 @@ export async function importFile(request: ImportRequest, context: CommandContext
   const input = await readPetFile(request.file, context, MAX_ROWS);
   // Except on Windows, /dev/stdin is the file that the shell has opened as standard input.
   const files = [request.file === '-' ? '/dev/stdin' : request.file, request.output ?? ''];
-  const [read, replaced] = files.map((path) => statSync(path, { throwIfNoEntry: false }));
+  const [read, replaced] = files.map((path) => statSync(path, { throwIfNoEntry: false, bigint: true }));
   if (replaced && read?.ino === replaced.ino && read.dev === replaced.dev)
     throw usageError(`--output would replace ${input.name}, the file to import`, 'choose another file');
   const { dryRun = false, yes = false, addAgain, skipAdded } = request;
@@ -169,8 +168,9 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
     );
     console.showStatus(undefined);
   } catch (error) {
-    const resume = `to continue: ${commandToRepeat(context, hasIds(task.input) ? '--add-again' : undefined)}`;
+    const resume = `to continue: ${repetitionOf(task)}`;
     console.notice(`${totalsText(plan)}; ${resume}`);
+    if (error instanceof CliError && openText(plan) !== '') error.fields.mayHaveBeenAdded = true;
     if (!(error instanceof CliError && error.cause instanceof OutcomeUnknownError)) throw error;
     // The usual hint is about --idempotency-key, but the next run uses the idempotency key of the ledger.
     const hint = `no row is added twice; ${resume}`;

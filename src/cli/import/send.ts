@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import { IDEMPOTENT_RETRY_MS } from '../../client/call.ts';
 import { type Client, nameKey } from '../../client/client.ts';
-import { ApiFailure, hasSuccessStatus, OutcomeUnknownError } from '../../client/errors.ts';
+import { ApiFailure, hasSuccessStatus, OutcomeUnknownError, RateLimitError } from '../../client/errors.ts';
 import { type RateLimit, scarcestLimit } from '../../client/rate-limit.ts';
 import type { HttpHeaders } from '../../client/response.ts';
 import { pageSize } from '../../contract/api.ts';
@@ -60,10 +60,13 @@ export async function carryOut(run: Run): Promise<void> {
   const compared = open.filter((position) => !repeated.has(position));
   // `compareWithInventory` drops the rows that were not added from the ledger, so they are sent below.
   if (compared.length > 0) await compareWithInventory(compared, run);
-  for (const _ of compared.filter(isOpen)) run.onResult();
+  const unknown = new Set(compared.filter(isOpen));
+  for (const _ of unknown) run.onResult();
   const positions = [...repeated, ...pending.filter((position) => !isOpen(position))];
   await sendRows(run, positions, scarcestLimit(first.headers, clock.now()));
-  await finishImport(plan, file.append, clock.now());
+  // The next run can find out what happened to rows that this run has sent, so until then the import is not finished.
+  const isComplete = pendingOf(plan).every((position) => !isOpen(position) || unknown.has(position));
+  if (isComplete) await finishImport(plan, file.append, clock.now());
 }
 
 /**
@@ -226,8 +229,9 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
       const message = `the service responded, but not with the animal: ${reason}`;
       leaveOpen({ message, isAnswered: true });
     }
-    // After Ctrl-C, no other row is sent.
-    else if (cause instanceof InterruptedError) throw error;
+    // After a lost response, a 401 or a rate limit ends the run, and so does Ctrl-C.
+    else if (cause instanceof InterruptedError || cause instanceof RateLimitError) throw error;
+    else if (cause instanceof ApiFailure && cause.status < 500) throw error;
     else leaveOpen({ message: `outcome unknown: ${reason}` });
     return { lost: error };
   }

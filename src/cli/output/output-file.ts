@@ -65,7 +65,7 @@ function findTarget(name: string): { path: string; existing: fs.Stats | undefine
     const isFile = existing?.isFile() ?? fs.lstatSync(own, { throwIfNoEntry: false }) === undefined;
     if (!isFile || /^-$|[/\\]$/.test(name) || [own, path].some((file) => SYSTEM_PATH.test(file)))
       throw writeError(
-        new Error('it must be a regular file, no directory, device or broken link'),
+        new Error('it must be a regular file, not a directory, a device or a broken link'),
         'choose another file; for stdout, leave out --output; for a pipe or a device, use > instead',
       );
     // `rename` would also replace a file that is protected against writing.

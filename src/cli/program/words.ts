@@ -48,7 +48,7 @@ const WORDS: Readonly<Record<string, string>> = {
     'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
   'faults, serve --error-rate, serve --error, serve --fail, serve --status, serve --delay, serve --slow, serve --fail-status':
     'for errors: pets serve --fail-rate 0.1; for slow responses: pets serve --latency 200; see: pets help serve faults',
-  'serve --allow-origin, serve --origin, serve --address, serve --bind': 'see: pets help serve network',
+  'serve --allow-origin, serve --origin, serve --bind': 'for addresses and origins: pets help serve network',
   'serve --background, serve --daemon, serve --detach':
     'to run it in the background: pets serve &; for one command: pets serve -- npm test',
   'serve --key, serve --api-key, serve --token':
@@ -60,7 +60,7 @@ const WORDS: Readonly<Record<string, string>> = {
   'docs, manual, man': 'the documents are in $(npm root --global)/pets-cli/docs or /usr/share/doc/pets',
   'openapi, swagger, api, routes, curl': 'pets serve describes its API at /openapi.json',
   docker: 'to run pets in a container: docs/scripting.md',
-  'timeout, retries, --retries, --max-retries': 'for retries and time limits: pets help global',
+  'timeout, retries, --retry, --retries, --max-retries': 'for retries and time limits: pets help global',
   'revoke, keys delete, keys remove, keys rm':
     'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
   'keys new, keys create, keys show, keys get': 'to create a key, shown only once: pets keys add laptop',
