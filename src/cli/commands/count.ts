@@ -83,7 +83,6 @@ export const countCommand: Command<Options> = {
     };
     const footer = footerOf(context, connection, selection, { ...reading, shown: reading.found });
     await printRows(context.console, view, sorted, footer);
-    return undefined;
   },
 };
 

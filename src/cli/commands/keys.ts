@@ -73,7 +73,6 @@ const add: Command<AddOptions> = {
     const refuse = replaceHints({ key_exists: `choose another name, or revoke it first: ${revocation}` });
     const created = await manage((keys) => keys.create({ name, plan, quota })).catch(refuse);
     await printKey(created, revocation, context);
-    return undefined;
   },
 };
 

@@ -198,9 +198,6 @@ export function followUpCommand(
 export const targetLabel = ({ baseUrl, keySource }: Pick<Connection, 'baseUrl' | 'keySource'>): string =>
   `${new URL(baseUrl).host} (${keySource === 'PETS_API_KEY' ? 'key from PETS_API_KEY' : keySource})`;
 
-/**
- * The host and the source of the key for the end of a list, such as ` at api.example.com (profile staging)`. Empty for the
- * most common sources of the key.
- */
+/** The end of the count below a list: ` at api.example.com (profile staging)`, or empty for the usual sources of the key. */
 export const footerLabel = (connection: Connection): string =>
   ['profile prod', 'PETS_API_KEY'].includes(connection.keySource) ? '' : ` at ${targetLabel(connection)}`;

@@ -4,7 +4,6 @@ import type { NewPet, ReceivedPet } from '../../contract/schemas.ts';
 import { createTimeFormatter } from '../../system/time-text.ts';
 import { followUpCommand, targetLabel } from '../connection/connect.ts';
 import { CliError } from '../core/errors.ts';
-import { exitCodes } from '../core/exit-codes.ts';
 import { isClosedPipe } from '../output/console.ts';
 import { type Column, printRows } from '../output/printer.ts';
 import { formatCount, listNames, shellQuote } from '../output/text.ts';
@@ -114,7 +113,7 @@ function countRows(plan: Plan): { added: number; sent: number } {
  *
  * @throws CliError with exit code 8 if a row failed or its outcome is unknown
  */
-export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: boolean): number {
+export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: boolean): void {
   const { context, input } = task;
   const unknown = countRows(plan).sent;
   const failed = plan.rejected.size;
@@ -127,14 +126,13 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
   }
   if (unknown > 0) {
     const isFinished = plan.ledger.imports.get(plan.current.seq)?.finishedAt !== null;
-    const find = 'find out which rows were added';
-    const own = 'to add a row that is missing, import it from a file of its own with --add-again';
-    if (isFinished) hints.push(`to ${find}: ${followUpCommand(context, 'list')} --all; ${own}`);
-    else hints.push(`to let pets ${find}, run ${repetitionOf(task)}`);
+    const list = `to find out which rows were added: ${followUpCommand(context, 'list')} --all`;
+    const add = 'to add a row that is missing, import it from a file of its own with --add-again';
+    const settle = `to let pets find out which rows were added, run ${repetitionOf(task)}`;
+    hints.push(isFinished ? `${list}; ${add}` : settle);
   }
   if (hints.length > 0) throw new CliError(texts.join('; '), { code: 'some_failed', hint: hints.join('; ') });
   context.console.notice(texts.join('; '));
-  return exitCodes.ok;
 }
 
 const wereOrWas = (count: number): string => (count === 1 ? 'was' : 'were');

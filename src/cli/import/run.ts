@@ -4,7 +4,6 @@ import { formatDuration } from '../../system/time-text.ts';
 import { connectionFor, reportTarget, targetLabel, withClient } from '../connection/connect.ts';
 import { wait } from '../connection/reports.ts';
 import { CliError, usageError } from '../core/errors.ts';
-import { exitCodes } from '../core/exit-codes.ts';
 import { formatCount } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 import { ask, canAsk } from '../prompts/prompt.ts';
@@ -41,7 +40,7 @@ export type ImportRequest = {
 const MAX_ROWS = 1_000_000;
 
 /** `pets import`: checks every row, adds the rows that may be sent (not in a dry run), and reports each result. */
-export async function importFile(request: ImportRequest, context: CommandContext): Promise<number> {
+export async function importFile(request: ImportRequest, context: CommandContext): Promise<undefined> {
   const connection = connectionFor(context);
   const input = await readPetFile(request.file, context, MAX_ROWS);
   // Except on Windows, /dev/stdin is the file that the shell has opened as standard input.
@@ -83,7 +82,7 @@ const mustChooseError = (task: ImportTask, plan: Plan): CliError =>
   stopError(task, fileVersionText(task, plan), { few: 'new rows', all: 'every row again' });
 
 /** Prints the rows that an import would send or settle. @throws CliError if the user must choose, or if a write fails */
-async function previewRows(task: ImportTask, ledger: Ledger): Promise<number> {
+async function previewRows(task: ImportTask, ledger: Ledger): Promise<undefined> {
   const { input, context, connection, choice } = task;
   const plan = planFor(task, ledger, choice);
   if (plan.mustAsk) throw mustChooseError(task, plan);
@@ -96,11 +95,10 @@ async function previewRows(task: ImportTask, ledger: Ledger): Promise<number> {
     context.console.notice(`dry run: would add ${rows} ${place}${openText(plan)}`);
     announceKnownRows(task, plan);
   }
-  return exitCodes.ok;
 }
 
 /** Asks the user if necessary, sends the rows that may be sent, and reports the result of each row. */
-async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Promise<number> {
+async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Promise<undefined> {
   const { context, connection } = task;
   let plan = planFor(task, file.ledger, task.choice);
   const { mustAsk } = plan;
@@ -127,7 +125,7 @@ async function importRows(task: ImportTask, file: LedgerFile, yes: boolean): Pro
   } catch (error) {
     throw error instanceof CliError ? error.withHint(`${totalsText(plan)}; do not add these again`) : error;
   }
-  return reportResults(task, plan, pending.length === 0);
+  reportResults(task, plan, pending.length === 0);
 }
 
 /** Asks at a terminal what to do with the known rows. @throws CliError if the answer is `stop`, InterruptedError */
