@@ -141,11 +141,11 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
   [/ALTNAME/, 'use a host name of the certificate; if it has none, the service needs another certificate'],
   [
     /EXPIRED|NOT_YET_VALID/,
-    'check the clock of this machine; if it is right, the service needs a new certificate',
+    'check the clock of this machine; if it is right, the certificate or its authority (see NODE_EXTRA_CA_CERTS) must be renewed',
   ],
   [
     /UNABLE_TO|SELF_SIGNED/,
-    'to trust the certificate, set NODE_EXTRA_CA_CERTS to the PEM file of its certificate authority',
+    'to trust it, set NODE_EXTRA_CA_CERTS to a file with the root certificate of its authority as PEM, that is -----BEGIN CERTIFICATE-----; if that is set, the file has another root or form',
   ],
   [/HTTPParserError|HPE_/, 'check the port of the base URL, and whether the URL must begin with https://'],
   [/^/, 'check the certificate of the service; https needs TLS 1.2 or newer'],

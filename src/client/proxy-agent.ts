@@ -48,8 +48,8 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
       const details = { errno: code, sent: false, isPermanent: true, cause };
       const status = /\((\d{3})\)/.exec(cause.message)?.[1];
       const reason = status === undefined ? cause.message : `HTTP status ${status}`;
-      const text =
-        status === '407' ? 'requires a valid user and password (407)' : `refused the request (${reason})`;
+      const login = 'requires a valid user and password (407); pets cannot log in with Kerberos or NTLM';
+      const text = status === '407' ? login : `refused the request (${reason})`;
       return new NetworkError(`the proxy ${text}`, details);
     },
   };

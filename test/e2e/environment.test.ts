@@ -121,6 +121,11 @@ testIf(
     const profile = join(config, 'prod.json');
     const modes = await Promise.all([profile, config].map(async (path) => (await stat(path)).mode & 0o777));
     expect(modes).toEqual([0o600, 0o770]);
+    // Without its privileges, root cannot give the new file the owner of the old one.
+    await chown(profile, 1_234, 0);
+    await chmod(profile, 0o660);
+    expect(await run(login)).toMatchObject({ code: 0 });
+    expect((await stat(profile)).mode & 0o777).toBe(0o600);
     await chown(profile, 1_234, 1_234);
     const denied = expect.stringContaining('prod.json: permission denied');
     expect(await run('list')).toMatchObject({ code: 1, stderr: denied });

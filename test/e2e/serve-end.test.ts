@@ -52,6 +52,25 @@ test('--log that nothing reads does not stop the service, which counts what it l
   expect(await service.end('SIGTERM')).toEqual({ code: 0, signal: null });
 });
 
+testAtTerminal.each([
+  ['', '0'],
+  ['-- sleep 100', '143'],
+])('a paused terminal stops neither the service nor its end after SIGTERM: serve %s', async (end, code) => {
+  const machine = await freshMachine();
+  const serveLine = `${petsInShell} serve --ephemeral --port 0 --no-profile ${end}`;
+  const terminal = openTerminal(
+    machine,
+    `${serveLine} & trap '' TERM; echo "pid $!."; wait $!; echo $? > code`,
+  );
+  const url = `http${(await terminal.waitFor('/v1')).split('http').pop()}/v1/pets`;
+  const [, pid] = /pid (\d+)\./.exec(terminal.output()) ?? [];
+  // Ctrl-S
+  terminal.type('\x13');
+  for (let i = 0; i < 5; i++) expect((await fetch(url)).status).toBe(401);
+  process.kill(Number(pid), 'SIGTERM');
+  await expect.poll(() => readFile(join(machine.home, 'code'), 'utf8').catch(() => '')).toBe(`${code}\n`);
+});
+
 test('a service runs on after the reader of its stdout has closed the pipe, and ends with 0', async () => {
   const service = await serveCommand(await freshMachine(), ['--ephemeral']);
   service.child.stdout?.destroy();

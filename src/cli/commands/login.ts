@@ -10,7 +10,7 @@ import {
   checkUrl,
   chooseProfile,
   readProfile,
-  writeProfile,
+  writeJson,
 } from '../profiles/profile.ts';
 import { type Command, type CommandContext, option } from '../program/command.ts';
 import { baseUrlOption, profileOption } from '../program/program.ts';
@@ -49,7 +49,7 @@ export const login: Command<Options> = {
     };
     const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
     const key = await (piped === undefined ? promptKey(context, message, check) : check(piped));
-    await writeProfile(context, profile, { baseUrl, key });
+    await writeJson(context, profile, { baseUrl, key });
     const isDefault = !(context.globals.profile || env['PETS_API_KEY'] || env['PETS_BASE_URL']);
     const next = `pets list${isDefault ? '' : ` --profile ${profile}`}`;
     console.notice(`saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: ${next}`);
@@ -165,7 +165,7 @@ export const logout: Command<object> = {
     const stored = readProfile(context, profile);
     if (stored?.key === undefined) return void console.notice(`profile ${profile} has no key`);
     const { key: _, ...rest } = stored;
-    await writeProfile(context, profile, rest);
+    await writeJson(context, profile, rest);
     console.notice(`removed the key from profile ${profile}`);
   },
 };

@@ -3,7 +3,13 @@ import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { describeIssues, fieldError } from '../../contract/json.ts';
-import { errnoOf, isMissing, makePrivateDirectory, realFileSystem } from '../../system/file-system.ts';
+import {
+  errnoOf,
+  isMissing,
+  makePrivateDirectory,
+  realFileSystem,
+  replaceFile,
+} from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
 import { requireUtf8 } from '../core/input.ts';
 import { shellQuote } from '../output/text.ts';
@@ -132,16 +138,8 @@ const FILE_MODE = 0o600;
 export const readProfile = (context: HomeContext, name: ProfileName): Profile | undefined =>
   readJson(context, name, Profile);
 
-/** @throws CliError if the profile's file cannot be written */
-export const writeProfile = (context: HomeContext, name: ProfileName, profile: Profile): Promise<void> =>
-  writeJson(context, name, profile);
-
 /** Reads the settings that do not belong to one profile. @throws CliError if their file is damaged or cannot be read */
 export const readSettings = (context: HomeContext): Settings => readJson(context, 'settings', Settings) ?? {};
-
-/** @throws CliError if the file of the settings cannot be written */
-export const writeSettings = (context: HomeContext, settings: Settings): Promise<void> =>
-  writeJson(context, 'settings', settings);
 
 /** Reads a file, if it exists, without the package conf, which is slow to load, and would create a missing directory. */
 function readJson<Schema extends z.ZodMiniType>(
@@ -176,7 +174,12 @@ function damagedError(path: string, name: string, reason: string): CliError {
   });
 }
 
-async function writeJson(context: HomeContext, name: string, value: Record<string, unknown>): Promise<void> {
+/** Writes a profile or the settings. @throws CliError if the file cannot be written */
+export async function writeJson(
+  context: HomeContext,
+  name: ProfileName | 'settings',
+  value: Profile | Settings,
+): Promise<void> {
   const directory = configDirectory(context);
   const { default: Conf } = await import('conf');
   try {
@@ -188,7 +191,13 @@ async function writeJson(context: HomeContext, name: string, value: Record<strin
       configFileMode: FILE_MODE,
       accessPropertiesByDotNotation: false,
     });
-    conf.store = value;
+    try {
+      conf.store = value;
+    } catch (error) {
+      // Root in a container may not give the new file the owner of the old one. Any other user need not.
+      if (!['EPERM', 'EINVAL'].includes(errnoOf(error) ?? '')) throw error;
+      await replaceFile(realFileSystem, conf.path, [Buffer.from(JSON.stringify(value))]);
+    }
     if ((statSync(conf.path).mode & 0o077) !== 0) chmodSync(conf.path, FILE_MODE);
   } catch (error) {
     throw fileError('write', join(directory, `${name}.json`), error, configHint(context, error));

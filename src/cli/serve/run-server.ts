@@ -3,6 +3,7 @@ import { createReadStream, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
+import type { Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
@@ -29,12 +30,13 @@ import { createEventPrinter } from './server-events.ts';
 /** How long running requests may take to finish when the server stops, in milliseconds. */
 export const GRACE_PERIOD_MS = 3_500;
 
-/** How long the log may take to be written at exit, in milliseconds. */
+/** How long the output may take to be written at exit, in milliseconds. */
 export const FLUSH_TIMEOUT_MS = 1_000;
 
 /** Runs the server until a signal, a store failure, or the exit of the command given after `--`. Returns the exit code. */
 export async function runServer(options: ServeOptions, context: CommandContext): Promise<number> {
   const { command, host, seed } = options;
+  if (command.length === 0) unblockTerminals(context);
   const port = options.port ?? (command.length > 0 ? 0 : DEFAULT_PORT);
   // Read the secrets and the faults before anything is created. `startService` reads the seed later.
   const secrets = await readSecrets(options.keyFile, context);
@@ -115,11 +117,12 @@ export async function runServer(options: ServeOptions, context: CommandContext):
       return command.length > 0 ? 128 + constants.signals[error as Signal] : exitCodes.ok;
     } finally {
       isCommandRunning = false;
+      unblockTerminals(context);
       if (service) {
         if (options.ephemeral && provided.isProfileSaved)
           await forgetLocalKey(context, provided.served?.key).catch(events.internalError);
         await service.stop(GRACE_PERIOD_MS);
-        await events.stopped();
+        events.stopped();
       }
     }
   }
@@ -129,7 +132,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     const code = await serve(await findStoreLocation(directory ?? options.data, context));
     // The store can also fail after a signal has stopped the server. The failure must be reported then, too.
     if (failure) throw failure;
-    await flushLog(context, code);
+    await flushOutput(context, code);
     return code;
   } finally {
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
@@ -138,11 +141,23 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   }
 }
 
-/** Waits a second for buffered log output. Exits if some is left, because unread output keeps the process alive. */
-async function flushLog({ stderr, sleep, exitNow }: Context, code: number): Promise<void> {
-  if (stderr.writableLength === 0) return;
+/** Waits a second for buffered output. Exits if some is left, because unread output keeps the process alive. */
+async function flushOutput({ stdout, stderr, sleep, exitNow }: Context, code: number): Promise<void> {
+  const isWritten = () => stdout.writableLength + stderr.writableLength === 0;
+  if (isWritten()) return;
   await sleep(FLUSH_TIMEOUT_MS, new AbortController().signal);
-  if (stderr.writableLength > 0) exitNow(code);
+  if (!isWritten()) exitNow(code);
+}
+
+/** The handle of a terminal in Node. Other streams have no such method. */
+type TerminalStream = Writable & { _handle?: { setBlocking?(isBlocking: boolean): void } };
+
+/**
+ * Lets writes to a paused terminal wait in memory, as after Ctrl-S. By default, such a write stops the whole process. Not
+ * while a command runs, because its own writes could then fail with EAGAIN.
+ */
+function unblockTerminals({ stdout, stderr }: Context): void {
+  for (const stream of [stdout, stderr] as TerminalStream[]) stream._handle?.setBlocking?.(false);
 }
 
 /** Whether an error is that of one of these system calls. */
