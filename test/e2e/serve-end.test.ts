@@ -69,6 +69,7 @@ testAtTerminal.each([
   for (let i = 0; i < 5; i++) expect((await fetch(url)).status).toBe(401);
   process.kill(Number(pid), 'SIGTERM');
   await expect.poll(() => readFile(join(machine.home, 'code'), 'utf8').catch(() => '')).toBe(`${code}\n`);
+  expect((await readdir(machine.home)).filter((name) => name.startsWith('pets-'))).toEqual([]);
 });
 
 test('a service runs on after the reader of its stdout has closed the pipe, and ends with 0', async () => {

@@ -96,10 +96,7 @@ export const serve: Command<ServeOptions> = {
   },
 };
 
-/**
- * Refuses `serve npm test` (no `--`) and `serve --` (no command). Otherwise the server would run without a command, and
- * a script would wait forever. @throws CliError
- */
+/** Refuses `serve npm test` and `serve --`: a server without the command would let a script wait forever. @throws CliError */
 function checkCommand(command: readonly string[], argv: readonly string[]): void {
   const separator = argv.indexOf('--');
   const count = separator === -1 ? 0 : argv.length - separator - 1;

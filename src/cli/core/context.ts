@@ -4,7 +4,12 @@ import type { SteadyClock, Uptime } from '../../system/clock.ts';
 
 export const { version } = manifest;
 
-export type OutputStream = Writable & { isTTY?: boolean; columns?: number };
+export type OutputStream = Writable & {
+  isTTY?: boolean;
+  columns?: number;
+  /** The handle of a terminal in Node. */
+  _handle?: { setBlocking?(isBlocking: boolean): void };
+};
 type InputStream = Readable & { isTTY?: boolean; setRawMode?(isRaw: boolean): unknown };
 export type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP' | 'SIGQUIT' | 'SIGUSR2' | 'SIGBREAK';
 

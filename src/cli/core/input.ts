@@ -9,12 +9,7 @@ import { type CliError, fileError, usageError } from './errors.ts';
 /** Limits the memory for an endless input. A million rows, as NDJSON with short names, take about 60 MB. */
 const MAX_INPUT_BYTES = 256 * 1024 * 1024;
 
-/**
- * Reads an input to its end.
- *
- * @throws CliError if a system call fails, or the input is larger than 256 MiB; the reason of `signal` if it is aborted;
- *   other errors of `input`
- */
+/** Reads an input to its end. @throws CliError if a system call fails, or it exceeds 256 MiB; the reason of `signal` */
 export async function readInput(input: Readable, name: string, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;

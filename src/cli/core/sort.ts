@@ -8,10 +8,7 @@ export function parseFieldOrder(text: string): FieldOrder {
   return { field: checkFieldName(field), descending: direction === 'desc' };
 }
 
-/**
- * The number in a value of `parseJson`, which may also be text such as "12.50". Integers of up to 40 digits stay exact.
- * Undefined for any other value.
- */
+/** The number that a value of `parseJson` is, or has as text; undefined if none. Integers of up to 40 digits stay exact. */
 function numberOf(value: unknown): number | bigint | undefined {
   const text = typeof value === 'string' || isNumber(value) ? String(value) : '';
   if (/^-?\d{1,40}$/.test(text)) return BigInt(text);

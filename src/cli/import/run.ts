@@ -182,10 +182,7 @@ async function send(task: ImportTask, plan: Plan, file: LedgerFile, rows: number
 const LINE_EVERY_MS = 15_000;
 const MINUTE_MS = 60_000;
 
-/**
- * Shows the progress as a bar if the console has a status line, and otherwise as a line at most every 15 seconds. Shows
- * nothing with `--quiet`.
- */
+/** Shows the progress as a bar on the status line, or else as a line every 15 seconds. With `--quiet`, shows nothing. */
 function createProgressBar(
   { console, clock, globals }: Pick<CommandContext, 'console' | 'clock' | 'globals'>,
   rows: number,

@@ -1,7 +1,4 @@
-/**
- * Makes text from a server or a file safe to print on a terminal: control characters and invisible characters are
- * escaped, for example as `\x1b`.
- */
+/** Makes text safe to print on a terminal: escapes control characters and invisible characters, for example as `\x1b`. */
 export function sanitizeForTerminal(text: string): string {
   return replaceInvisible(text, (char) => NAMED_ESCAPES[char] ?? escapeChar(char.codePointAt(0) ?? 0));
 }
@@ -76,10 +73,7 @@ export const maskKey = (key: string): string => `…${key.length > 8 ? key.slice
 /** A key with fewer characters could be part of an ordinary word, so it is masked only if it is a word of its own. */
 const MIN_KEY_LENGTH = 6;
 
-/**
- * Returns a function that masks an API key in a text. A service may have sent the key back unchanged, URL-encoded or
- * escaped.
- */
+/** Returns a function that masks an API key in a text, also if a service has sent it back URL-encoded or escaped. */
 export function createRedactor(key: string): (text: string) => string {
   if (key === '') return (text) => text;
   // Longer forms come first, because a shorter form may be a prefix of a longer one.

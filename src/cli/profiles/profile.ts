@@ -177,7 +177,7 @@ function damagedError(path: string, name: string, reason: string): CliError {
 /** Writes a profile or the settings. @throws CliError if the file cannot be written */
 export async function writeJson(
   context: HomeContext,
-  name: ProfileName | 'settings',
+  name: string,
   value: Profile | Settings,
 ): Promise<void> {
   const directory = configDirectory(context);

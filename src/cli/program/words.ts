@@ -12,10 +12,7 @@ const BY_STATUS = 'to list animals by status: pets list --status sold; a status 
 const CHECK =
   'to check the service, the key and the requests left: pets profiles --check; in a script: pets list --limit 1 --quiet, and its exit code';
 
-/**
- * The hints for words that people type instead of a command or after one. Options have the command before them if the hint
- * is only about that command.
- */
+/** The hints for words that people type. With a command before an option or a word, the hint is only about that command. */
 const WORDS: Readonly<Record<string, string>> = {
   'delete, remove, rm, edit, update, change, fix, rename, set, mark, sell, buy, undo, reserve': CANNOT_CHANGE,
   'correct, replace, modify, mark-sold, set-status, delete-all, purge, clear, clean, drop': CANNOT_CHANGE,

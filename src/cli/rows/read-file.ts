@@ -20,8 +20,7 @@ import { unescapeFormula } from '../output/csv.ts';
 import { cut, formatCount, listNames, sanitizeForTerminal } from '../output/text.ts';
 import type { CommandContext } from '../program/command.ts';
 
-// Reads a file of animals: its bytes, its format by the first characters, and its rows. If a row has an error, no row of the
-// file is used.
+// Reads a file of animals: its bytes, its format by the first characters, and its rows. One wrong row refuses the file.
 
 export type RowFormat = 'csv' | 'ndjson' | 'json';
 

@@ -120,10 +120,7 @@ export async function provideKey(
   }
 }
 
-/**
- * Points profile `local` to this service, unless the profile has the URL of another machine, or of another server that runs
- * on this machine. @throws CliError
- */
+/** Points profile `local` to this service, unless it has the URL of another machine or running server. @throws CliError */
 async function saveLocalProfile(context: Context, url: string, key: string): Promise<LocalProfile> {
   const stored = readProfile(context, 'local');
   // Without a change, nothing is written, because the disk may be full or read-only.

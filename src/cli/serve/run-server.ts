@@ -3,7 +3,6 @@ import { createReadStream, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
-import type { Writable } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import spawn from 'cross-spawn';
 import * as z from 'zod/mini';
@@ -48,14 +47,15 @@ export async function runServer(options: ServeOptions, context: CommandContext):
   let failure: Error | undefined;
   let isCommandRunning = false;
   let directory: string | undefined;
+  const exitNow = (code: number) => {
+    // The removal must be synchronous, because the process exits immediately afterwards.
+    if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
+    context.exitNow(code);
+  };
   // The first signal stops the server, and the next exits immediately. While the command runs, `runCommand` handles them.
   const stopHandling = context.onSignal(STOP_SIGNALS, (signal) => {
     if (isCommandRunning) return;
-    if (typeof stop.reason === 'string') {
-      // The removal must be synchronous, because the process exits immediately afterwards.
-      if (directory !== undefined) rmSync(directory, { recursive: true, force: true });
-      context.exitNow(128 + constants.signals[signal]);
-    }
+    if (typeof stop.reason === 'string') exitNow(128 + constants.signals[signal]);
     stopping.abort(signal);
   });
 
@@ -132,7 +132,7 @@ export async function runServer(options: ServeOptions, context: CommandContext):
     const code = await serve(await findStoreLocation(directory ?? options.data, context));
     // The store can also fail after a signal has stopped the server. The failure must be reported then, too.
     if (failure) throw failure;
-    await flushOutput(context, code);
+    await flushOutput({ ...context, exitNow }, code);
     return code;
   } finally {
     if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
@@ -149,15 +149,12 @@ async function flushOutput({ stdout, stderr, sleep, exitNow }: Context, code: nu
   if (!isWritten()) exitNow(code);
 }
 
-/** The handle of a terminal in Node. Other streams have no such method. */
-type TerminalStream = Writable & { _handle?: { setBlocking?(isBlocking: boolean): void } };
-
 /**
  * Lets writes to a paused terminal wait in memory, as after Ctrl-S. By default, such a write stops the whole process. Not
  * while a command runs, because its own writes could then fail with EAGAIN.
  */
 function unblockTerminals({ stdout, stderr }: Context): void {
-  for (const stream of [stdout, stderr] as TerminalStream[]) stream._handle?.setBlocking?.(false);
+  for (const stream of [stdout, stderr]) if (stream.isTTY) stream._handle?.setBlocking?.(false);
 }
 
 /** Whether an error is that of one of these system calls. */

@@ -122,9 +122,7 @@ export function createEventPrinter(
       print({ event: 'page', page: url }, `pets serve: page ${url}`).catch(() => {});
     },
     /** Prints that the server has stopped. Ignores output errors, because the process exits next. */
-    stopped() {
-      print({ event: 'stopped' }, 'pets serve: stopped').catch(() => {});
-    },
+    stopped: () => void print({ event: 'stopped' }, 'pets serve: stopped').catch(() => {}),
     /** Prints a problem. `console.notice` is not used, because it prints nothing with --quiet. */
     warning: (message: string) =>
       console.event(
