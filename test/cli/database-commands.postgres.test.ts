@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { snapshot } from '../helpers/failure.ts';
 import { listenOnLoopback } from '../helpers/listen.ts';
 import { freshMachine, type Machine, type RunOptions, serve } from '../helpers/pets.ts';
@@ -72,25 +72,23 @@ test('of two servers that seed a database at the same time, one reports that --s
   ]);
 });
 
-describe('pets serve while the database is down', () => {
-  test.each<[string, string[], number]>([
-    ['0', [], 0],
-    ['143 if there is a command', ['--', 'node', '--version'], 143],
-  ])(
-    'stops after a signal while the database does not respond: exit code %s',
-    async (_code, command, expected) => {
-      const machine = await freshMachine();
-      let connections = 0;
-      const port = await listenOnLoopback(createServer(() => void connections++));
-      const url = `postgres://pets@127.0.0.1:${port}/pets`;
-      const program = machine.startProgram(['serve', '--port', '0', '--data', url, ...command]);
-      await expect.poll(() => connections).toBe(1);
-      program.raise('SIGTERM');
-      expect([await program.ended, program.stdout()]).toEqual([expected, '']);
-      await expect.poll(program.handlersLeft).toBe(0);
-    },
-  );
-});
+test.each<[string, string[], number]>([
+  ['0', [], 0],
+  ['143 if there is a command', ['--', 'node', '--version'], 143],
+])(
+  'pets serve stops after a signal while the database does not respond: exit code %s',
+  async (_code, command, expected) => {
+    const machine = await freshMachine();
+    let connections = 0;
+    const port = await listenOnLoopback(createServer(() => void connections++));
+    const url = `postgres://pets@127.0.0.1:${port}/pets`;
+    const program = machine.startProgram(['serve', '--port', '0', '--data', url, ...command]);
+    await expect.poll(() => connections).toBe(1);
+    program.raise('SIGTERM');
+    expect([await program.ended, program.stdout()]).toEqual([expected, '']);
+    await expect.poll(program.handlersLeft).toBe(0);
+  },
+);
 
 test('pets store migrate creates the schema once', async () => {
   const [machine, url] = [await freshMachine(), await freshDatabase()];

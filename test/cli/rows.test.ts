@@ -245,30 +245,28 @@ test.each([
   expect(isClosed).toBe(true);
 });
 
-describe('an invalid row is described with the values found', () => {
-  function describeInvalid(value: unknown) {
-    const { error } = z.safeParse(NewPet, value);
-    if (error === undefined) throw new Error('the row is valid');
-    return describeInvalidRow(error, value);
-  }
-  const OUTSIDE = `must be from ${-(2n ** 63n)} to ${2n ** 63n - 1n}`;
-  const DIGITS = 'must be a whole number, in plain digits';
-  const WORD = 'is not a number (pets count --by category shows the categories)';
+function describeInvalid(value: unknown) {
+  const { error } = z.safeParse(NewPet, value);
+  if (error === undefined) throw new Error('the row is valid');
+  return describeInvalidRow(error, value);
+}
+const OUTSIDE = `must be from ${-(2n ** 63n)} to ${2n ** 63n - 1n}`;
+const DIGITS = 'must be a whole number, in plain digits';
+const WORD = 'is not a number (pets count --by category shows the categories)';
 
-  test.each([
-    ['{"name":"Rex","categoryId":1.5}', `category 1.5 ${DIGITS}`],
-    ['{"name":"Rex","categoryId":"1E+15"}', `category "1E+15" ${DIGITS}`],
-    ['{"name":"Rex","categoryId":"1,5"}', `category "1,5" ${DIGITS}`],
-    ['{"name":"Rex","categoryId":9223372036854775808}', `category 9223372036854775808 ${OUTSIDE}`],
-    ['{"name":"Rex","categoryId":"cats"}', `category "cats" ${WORD}`],
-    ['{"name":"Rex","categoryId":{"a":[true]}}', `category {"a":[true]} ${WORD}`],
-    ['{}', 'name is required; category is required'],
-    ['7', '7 must be a JSON object'],
-    [
-      '{"name":5,"categoryId":1,"status":"Sold"}',
-      'name 5 must be a string; status "Sold" must be one of available, pending, sold',
-    ],
-  ])('%s: %s', (text, error) => {
-    expect(describeInvalid(parseJson(text))).toBe(error);
-  });
+test.each([
+  ['{"name":"Rex","categoryId":1.5}', `category 1.5 ${DIGITS}`],
+  ['{"name":"Rex","categoryId":"1E+15"}', `category "1E+15" ${DIGITS}`],
+  ['{"name":"Rex","categoryId":"1,5"}', `category "1,5" ${DIGITS}`],
+  ['{"name":"Rex","categoryId":9223372036854775808}', `category 9223372036854775808 ${OUTSIDE}`],
+  ['{"name":"Rex","categoryId":"cats"}', `category "cats" ${WORD}`],
+  ['{"name":"Rex","categoryId":{"a":[true]}}', `category {"a":[true]} ${WORD}`],
+  ['{}', 'name is required; category is required'],
+  ['7', '7 must be a JSON object'],
+  [
+    '{"name":5,"categoryId":1,"status":"Sold"}',
+    'name 5 must be a string; status "Sold" must be one of available, pending, sold',
+  ],
+])('an invalid row is described with the values found: %s: %s', (text, error) => {
+  expect(describeInvalid(parseJson(text))).toBe(error);
 });

@@ -50,49 +50,46 @@ async function openWithOne() {
   return { directory, first, ...opened };
 }
 
-describe('while the disk refuses writes', () => {
-  it.each([
-    ['write', 'ENOSPC', 'no space left on device'],
-    ['write', 'EDQUOT', 'the disk quota is used up'],
-    ['write', 'errno -122', 'the disk quota is used up'],
-    ['write', 'EROFS', 'read-only file system'],
-    ['datasync', 'ENOSPC', 'no space left on device'],
-  ])(
-    'creations are refused, reads and replays continue, and nothing is left: %s, %s',
-    async (call, code, words) => {
-      const { directory, store, first, faults, warnings, failures } = await openWithOne();
-      const before = await journalIn(directory);
-      let syncs = 0;
-      // Only the sync of the new record fails, not that of the truncation.
-      faults.onCall = (name) => {
-        if (name === 'datasync' && call === 'datasync')
-          faults.on = syncs++ % 2 === 0 ? { datasync: code } : {};
-      };
-      if (call === 'write') faults.on = { write: code };
-      // 2,500 animals fill several batches.
-      const adding = Array.from({ length: 2500 }, (_, i) =>
-        store.add({ pet: animal(`n${i}`), idempotency: idempotency(`k${i}`) }),
-      );
-      for (const result of await Promise.allSettled(adding)) {
-        expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
-      }
-      expect(await journalIn(directory)).toBe(before);
-      expect(textsOf(await store.list({ limit: 10 }))).toHaveLength(1);
-      expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
-      const warning = `${words}.*; animals cannot be added until the disk accepts writes`;
-      expect(warnings).toEqual([expect.stringMatching(warning)]);
+it.each([
+  ['write', 'ENOSPC', 'no space left on device'],
+  ['write', 'EDQUOT', 'the disk quota is used up'],
+  ['write', 'errno -122', 'the disk quota is used up'],
+  ['write', 'EROFS', 'read-only file system'],
+  ['datasync', 'ENOSPC', 'no space left on device'],
+])(
+  'while the disk refuses writes, creations are refused, reads and replays continue, and nothing is left: %s, %s',
+  async (call, code, words) => {
+    const { directory, store, first, faults, warnings, failures } = await openWithOne();
+    const before = await journalIn(directory);
+    let syncs = 0;
+    // Only the sync of the new record fails, not that of the truncation.
+    faults.onCall = (name) => {
+      if (name === 'datasync' && call === 'datasync') faults.on = syncs++ % 2 === 0 ? { datasync: code } : {};
+    };
+    if (call === 'write') faults.on = { write: code };
+    // 2,500 animals fill several batches.
+    const adding = Array.from({ length: 2500 }, (_, i) =>
+      store.add({ pet: animal(`n${i}`), idempotency: idempotency(`k${i}`) }),
+    );
+    for (const result of await Promise.allSettled(adding)) {
+      expect(result).toMatchObject({ reason: expect.any(StoreUnwritableError) });
+    }
+    expect(await journalIn(directory)).toBe(before);
+    expect(textsOf(await store.list({ limit: 10 }))).toHaveLength(1);
+    expect(await store.add(KEYED)).toEqual({ ...first, kind: 'replayed' });
+    const warning = `${words}.*; animals cannot be added until the disk accepts writes`;
+    expect(warnings).toEqual([expect.stringMatching(warning)]);
 
-      faults.on = {};
-      delete faults.onCall;
-      // The idempotency keys and the ids of refused creations can be used again.
-      const again = { pet: animal('n7'), idempotency: idempotency('k7') };
-      expect(await store.add(again)).toMatchObject({ kind: 'added', ...withId(2n) });
-      expect((await store.add(again)).kind).toBe('replayed');
-      expect(warnings.slice(1)).toEqual([expect.stringContaining('can be written again')]);
-      expect(failures).toEqual([]);
-    },
-  );
-});
+    faults.on = {};
+    delete faults.onCall;
+    // The idempotency keys and the ids of refused creations can be used again.
+    const again = { pet: animal('n7'), idempotency: idempotency('k7') };
+    expect(await store.add(again)).toMatchObject({ kind: 'added', ...withId(2n) });
+    expect((await store.add(again)).kind).toBe('replayed');
+    expect(warnings.slice(1)).toEqual([expect.stringContaining('can be written again')]);
+    expect(failures).toEqual([]);
+  },
+);
 
 describe('a store that has failed', () => {
   it.each<Record<string, string>>([

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { IdempotencyKeys } from '../../src/store/journal/journal.ts';
 import { fingerprintOf } from '../../src/store/store.ts';
 import { idempotency } from '../helpers/store-fixtures.ts';
@@ -10,19 +10,17 @@ const BODY = '1'.repeat(64);
 
 const hashed = (key: string, bodyHash = BODY) => fingerprintOf(idempotency(key, { bodyHash }), SECRET);
 
-describe('idempotency keys', () => {
-  it('that have expired are forgotten, so that there is room for new ones', () => {
-    const keys = new IdempotencyKeys(4);
-    const add = (name: string, day: number) => keys.add(hashed(name), 0, day * DAY_MS, day * DAY_MS);
-    for (const name of ['a', 'b', 'c']) add(name, 0);
-    expect(keys.hasRoom(0)).toBe(true);
-    keys.reserve(hashed('d'));
-    expect(keys.hasRoom(0)).toBe(false);
-    keys.release(hashed('d'));
-    for (let day = 1; day < 10; day++) add(`day ${day}`, day);
-    expect(keys.hasRoom(9 * DAY_MS)).toBe(true);
-    expect([...keys.byPet(9 * DAY_MS)]).toEqual([[0, expect.objectContaining({ at: 9 * DAY_MS })]]);
-  });
+it('idempotency keys that have expired are forgotten, so that there is room for new ones', () => {
+  const keys = new IdempotencyKeys(4);
+  const add = (name: string, day: number) => keys.add(hashed(name), 0, day * DAY_MS, day * DAY_MS);
+  for (const name of ['a', 'b', 'c']) add(name, 0);
+  expect(keys.hasRoom(0)).toBe(true);
+  keys.reserve(hashed('d'));
+  expect(keys.hasRoom(0)).toBe(false);
+  keys.release(hashed('d'));
+  for (let day = 1; day < 10; day++) add(`day ${day}`, day);
+  expect(keys.hasRoom(9 * DAY_MS)).toBe(true);
+  expect([...keys.byPet(9 * DAY_MS)]).toEqual([[0, expect.objectContaining({ at: 9 * DAY_MS })]]);
 });
 
 it('a full set of idempotency keys has room again after 24 hours, although no key was added meanwhile', () => {

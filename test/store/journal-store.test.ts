@@ -63,21 +63,19 @@ describe('the journal', () => {
   });
 });
 
-describe('opening a store', () => {
-  it('deletes temporary files of a killed process, and no others', async () => {
-    const directory = await temporaryDirectory();
-    const temporary = ['journal.new-0123456789abcdef', 'journal.ndjson.new-01', 'bans.json.new-ab'];
-    for (const name of temporary) await writeFile(join(directory, name), 'half');
-    for (const name of ['notes.txt', 'notes.new-01']) await writeFile(join(directory, name), 'mine');
-    await open(directory);
-    const names = await readdir(directory);
-    expect(names.filter((name) => !name.startsWith('lock-')).sort()).toEqual([
-      'journal.ndjson',
-      'notes.new-01',
-      'notes.txt',
-      'store.txt',
-    ]);
-  });
+it('opening a store deletes temporary files of a killed process, and no others', async () => {
+  const directory = await temporaryDirectory();
+  const temporary = ['journal.new-0123456789abcdef', 'journal.ndjson.new-01', 'bans.json.new-ab'];
+  for (const name of temporary) await writeFile(join(directory, name), 'half');
+  for (const name of ['notes.txt', 'notes.new-01']) await writeFile(join(directory, name), 'mine');
+  await open(directory);
+  const names = await readdir(directory);
+  expect(names.filter((name) => !name.startsWith('lock-')).sort()).toEqual([
+    'journal.ndjson',
+    'notes.new-01',
+    'notes.txt',
+    'store.txt',
+  ]);
 });
 
 it('an animal is neither visible nor acknowledged before its batch is synced', async () => {

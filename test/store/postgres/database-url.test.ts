@@ -147,34 +147,32 @@ describe('a database URL', () => {
 const PARTS = ['Zq7', 'Xw9', 'Kj4'];
 const SEPARATORS = [..."@/:%#?&=,[] \n\\'ä🐈\u202e", '%zz', '%00'];
 
-describe('a password', () => {
-  const random = (n: number): number => Math.floor(Math.random() * n);
-  const randomPassword = (): string => {
-    const separators = () => Array.from({ length: random(4) }, () => SEPARATORS[random(SEPARATORS.length)]);
-    return PARTS.map((part) => part + separators().join('')).join('');
-  };
+const random = (n: number): number => Math.floor(Math.random() * n);
+const randomPassword = (): string => {
+  const separators = () => Array.from({ length: random(4) }, () => SEPARATORS[random(SEPARATORS.length)]);
+  return PARTS.map((part) => part + separators().join('')).join('');
+};
 
-  test('that is not percent-encoded is neither in the place nor in a message', () => {
-    for (let i = 0; i < cases(20_000); i++) {
-      const password = randomPassword();
-      const url =
-        [
-          `postgres://bob:${password}@db/shop`,
-          `postgres://bob:${password}@db:5432,db2/shop?sslmode=require`,
-          `postgres://bob@db/shop?password=${password}`,
-          `postgres://bob@db/shop?sslpassword=${password}`,
-          `postgresql:/bob:${password}@db/shop`,
-        ][i % 5] ?? '';
-      let shown: string;
-      try {
-        const { place, hosts, database, user } = parse(url);
-        shown = [place, JSON.stringify(hosts), database, user].join(' ');
-      } catch (error) {
-        expect(error).toBeInstanceOf(StoreError);
-        const { message, hint, stack = '', cause } = error as StoreError;
-        shown = [message, hint, stack, String(cause)].join(' ');
-      }
-      for (const part of PARTS) expect(shown, url).not.toContain(part);
+test('a password that is not percent-encoded is neither in the place nor in a message', () => {
+  for (let i = 0; i < cases(20_000); i++) {
+    const password = randomPassword();
+    const url =
+      [
+        `postgres://bob:${password}@db/shop`,
+        `postgres://bob:${password}@db:5432,db2/shop?sslmode=require`,
+        `postgres://bob@db/shop?password=${password}`,
+        `postgres://bob@db/shop?sslpassword=${password}`,
+        `postgresql:/bob:${password}@db/shop`,
+      ][i % 5] ?? '';
+    let shown: string;
+    try {
+      const { place, hosts, database, user } = parse(url);
+      shown = [place, JSON.stringify(hosts), database, user].join(' ');
+    } catch (error) {
+      expect(error).toBeInstanceOf(StoreError);
+      const { message, hint, stack = '', cause } = error as StoreError;
+      shown = [message, hint, stack, String(cause)].join(' ');
     }
-  });
+    for (const part of PARTS) expect(shown, url).not.toContain(part);
+  }
 });
