@@ -5,7 +5,6 @@ import { runInTerminal } from '../helpers/context.ts';
 import { closedPort } from '../helpers/listen.ts';
 import { proxyServer } from '../helpers/proxy.ts';
 import { reply, scriptedServer } from '../helpers/scripted-server.ts';
-import { tlsServer } from '../helpers/tls-server.ts';
 import { rawServer } from '../helpers/wire-server.ts';
 
 const SHOP = 'http://shop.invalid/v1';
@@ -81,15 +80,6 @@ test('a proxy that closes the connection instead of opening a tunnel is asked on
   const { client, attempts } = testClient(SECURE_SHOP, { proxy: `http://127.0.0.1:${proxy.port}` });
   expect(await rejection(add(client))).toMatchObject({ errno: 'UND_ERR_SOCKET', sent: false });
   expect([connections, attempts.length]).toEqual([6, 6]);
-});
-
-test('a certificate error of the service behind a tunnel is not an error of the proxy', async () => {
-  const { port, requests } = await tlsServer('self-signed');
-  const proxy = await proxyServer(port);
-  const { client } = testClient(SECURE_SHOP, { proxy: proxy.url });
-  const failure = await rejection(list(client));
-  expect(failure).toMatchObject({ errno: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
-  expect(requests).toEqual([]);
 });
 
 test('the command names the variable of the proxy in an error, and shows neither its password nor the API key', async () => {

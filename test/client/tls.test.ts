@@ -17,13 +17,6 @@ async function run(baseUrl: string, args: string[], env: Record<string, string> 
 
 const TRUSTED = { NODE_EXTRA_CA_CERTS: AUTHORITY };
 
-test('an authority in NODE_EXTRA_CA_CERTS is trusted', async () => {
-  const server = await tlsServer('localhost');
-  const { code, stdout } = await run(`https://localhost:${server.port}/v1`, ['list', '--json'], TRUSTED);
-  expect([code, stdout]).toEqual([0, '[]\n']);
-  expect(server.requests).toEqual(['GET /v1/pets?limit=20']);
-});
-
 test.each<[string, Certificate, Record<string, string>, reason: RegExp, hint: RegExp]>([
   ['of an unknown authority', 'localhost', {}, /unable to verify/, /^to trust .* NODE_EXTRA_CA_CERTS/],
   ['expired', 'expired', TRUSTED, /expired/, /^check the clock/],
