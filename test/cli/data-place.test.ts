@@ -6,19 +6,6 @@ import { freshMachine, serve } from '../helpers/pets.ts';
 const directoryOf = ({ stdout }: { stdout(): string }): string =>
   JSON.parse(stdout().split('\n')[0] ?? '').directory;
 
-test('PETS_DATA is the place of the store for serve, keys and store', async () => {
-  const machine = await freshMachine();
-  const place = join(machine.home, 'store');
-  const env = { PETS_DATA: place };
-  const service = await serve(machine, ['--seed'], { env });
-  expect(directoryOf(service)).toBe(place);
-  const { stdout } = await machine.pets(['keys', 'list', '--json'], { env });
-  expect(JSON.parse(stdout)).toMatchObject([{ name: 'dev' }]);
-  await service.end('SIGTERM');
-  const checked = await machine.pets(['store', 'check', '--json'], { env });
-  expect(JSON.parse(checked.stdout)).toMatchObject({ directory: place, animals: 66 });
-});
-
 test.each([
   ['store', ['--data', 'other'], 'other'],
   ['store', ['--ephemeral'], 'pets-'],

@@ -28,9 +28,9 @@ const check = async (machine: Machine, directory: string) => {
   return { code, report: stdout && JSON.parse(stdout), error: stderr && JSON.parse(stderr).error };
 };
 
-test('pets store check prints the animals, the last id and the sequence number', async () => {
+test('pets store check prints the animals, the last id and the sequence number of the store at its argument or PETS_DATA', async () => {
   const { machine, directory } = await machineWithClosedStore();
-  const { stdout } = await machine.pets(['store', 'check', directory]);
+  const { stdout } = await machine.pets(['store', 'check'], { env: { PETS_DATA: directory } });
   expect(stdout).toMatch(/animals +67\n {2}last id +67\n {2}sequence number +22\n {2}orders +20\n/);
   expect((await check(machine, directory)).report).toMatchObject({ directory, ...REPORT });
   const none = `${directory}s`;
