@@ -45,14 +45,3 @@ test.each([
   clock.advance(DAY_MS);
   expect(await restarted.add(REQUEST)).toMatchObject({ kind: 'added' });
 });
-
-test('time while no server runs counts: a day after the first request, its key can be used again', async () => {
-  const clock = manualClock();
-  const directory = await temporaryDirectory();
-  const store = await openIn(directory, clock);
-  await store.add(REQUEST);
-  await store.close();
-  clock.advance(DAY_MS);
-  const restarted = await openIn(directory, clock);
-  expect(await restarted.add(REQUEST)).toMatchObject({ kind: 'added' });
-});
