@@ -6,15 +6,10 @@ import { type Handler, reply, scriptedServer } from '../helpers/scripted-server.
 // Servers that break the contract, and connections that fail. Each error names the server and the mistake, and shows no
 // API key. test/client/error-responses.test.ts and errors.test.ts have more errors.
 
-async function loggedIn(url: string) {
-  const machine = await freshMachine();
-  await machine.saveProfile('prod', { baseUrl: url, key: CANARY });
-  return machine;
-}
-
 async function withServer(handler: Handler) {
-  const server = await scriptedServer(handler);
-  return { server, machine: await loggedIn(server.url) };
+  const [machine, server] = [await freshMachine(), await scriptedServer(handler)];
+  await machine.saveProfile('prod', { baseUrl: server.url, key: CANARY });
+  return { server, machine };
 }
 
 type Reply = [status: number, body: unknown, headers?: Record<string, string>];

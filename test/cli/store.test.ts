@@ -3,22 +3,19 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { freshMachine, type Machine, serve } from '../helpers/pets.ts';
 
-/** A machine with a running service. Its store has the sample animals, one more animal and two API keys. */
-async function machineWithStore() {
+/**
+ * A machine with a store, whose service has ended. The store has the sample animals, one more animal and two API keys.
+ * `copyArgs` is a command that copies it to `copy`.
+ */
+async function machineWithClosedStore() {
   const machine = await freshMachine();
-  const directory = join(machine.home, 'store');
+  const [directory, copy] = [join(machine.home, 'store'), join(machine.home, 'copy')];
   const service = await serve(machine, ['--data', directory, '--seed', '--plan', 'enterprise']);
   await machine.pets(['--profile', 'local', 'add', 'Rex', '--category', '1']);
   await machine.pets(['keys', 'add', 'till', '--plan', 'free', '--data', directory]);
-  return { machine, directory, service, journal: join(directory, 'journal.ndjson') };
-}
-
-/** The same after the service has ended. `copyArgs` is a command that copies the store to `copy`. */
-async function machineWithClosedStore() {
-  const { service, ...rest } = await machineWithStore();
   await service.end('SIGTERM');
-  const copy = join(rest.machine.home, 'copy');
-  return { ...rest, copy, copyArgs: ['store', 'copy', rest.directory, copy] };
+  const copyArgs = ['store', 'copy', directory, copy];
+  return { machine, directory, journal: join(directory, 'journal.ndjson'), copy, copyArgs };
 }
 
 const REPORT = { animals: 67, orders: 20, keys: 2, lastId: 67, sequence: 22 };

@@ -3,27 +3,26 @@ import { chmod, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { PET } from '../helpers/client.ts';
+import { respondWith } from '../helpers/in-terminal.ts';
 import { freshMachine, type Machine, machineWithServer, petsInShell, serve } from '../helpers/pets.ts';
-import { type Handler, reply } from '../helpers/scripted-server.ts';
 import { testIf } from '../helpers/skip.ts';
 
 const OLD = 'the old contents\n';
 const isRoot = process.getuid?.() === 0;
 
-async function prepare(handler: Handler = (_, response) => reply(response, 200, [PET])) {
-  const { machine, server } = await machineWithServer(handler);
-  return { machine, server, shell: machine.shell };
-}
+const machineWithList = () => machineWithServer(respondWith([PET]));
 
 /** The names in the home directory, without those of the program's own directories. */
 const namesIn = async ({ home }: Machine) => (await readdir(home)).filter((name) => !name.startsWith('.'));
 
 test('a new file has the mode that the umask allows; a replaced file keeps its mode, and for root its owner', async () => {
-  const { machine, shell } = await prepare();
+  const { machine } = await machineWithList();
   const replaced = await machine.file('replaced', OLD);
   await chmod(replaced, 0o664);
   const own = isRoot ? 'chown 65534:65534 replaced;' : '';
-  const { code } = await shell(`umask 027; ${own} pets list --output new && pets list --output replaced`);
+  const { code } = await machine.shell(
+    `umask 027; ${own} pets list --output new && pets list --output replaced`,
+  );
   const [created, kept] = await Promise.all(
     ['new', 'replaced'].map((name) => stat(join(machine.home, name))),
   );
@@ -34,9 +33,9 @@ test('a new file has the mode that the umask allows; a replaced file keeps its m
 test.each(['/dev/stdout', '/proc/self/fd/3'])(
   '--output %s does not replace a file that the shell opened for appending',
   async (output) => {
-    const { machine, shell } = await prepare();
+    const { machine } = await machineWithList();
     const file = await machine.file('log', OLD);
-    const { code, stderr } = await shell(`pets list --output ${output} >> log 3>&1`);
+    const { code, stderr } = await machine.shell(`pets list --output ${output} >> log 3>&1`);
     expect([code, await readFile(file, 'utf8')]).toEqual([1, OLD]);
     expect(stderr).toContain('use > instead');
   },
@@ -60,11 +59,9 @@ test.each([
 });
 
 test('a limit of the file size leaves the old file', async () => {
-  const { machine, shell } = await prepare((_, response) =>
-    reply(response, 200, [{ ...PET, name: 'x'.repeat(10_000) }]),
-  );
+  const { machine } = await machineWithServer(respondWith([{ ...PET, name: 'x'.repeat(10_000) }]));
   const file = await machine.file('animals', OLD);
-  const { code, stderr } = await shell('ulimit -f 1; pets list --output animals');
+  const { code, stderr } = await machine.shell('ulimit -f 1; pets list --output animals');
   expect([code, stderr]).toEqual([1, expect.stringContaining('cannot write animals: ')]);
   expect([await readFile(file, 'utf8'), await namesIn(machine)]).toEqual([OLD, ['animals']]);
 });
@@ -78,12 +75,12 @@ testIf(process.platform !== 'win32' && canDropPrivilege, 'root without setpriv c
   ['the file', 0o755, 0o444],
   ['its directory', 0o555, 0o644],
 ])('nothing is sent if %s is protected', async (_name, directoryMode, fileMode) => {
-  const { machine, shell, server } = await prepare();
+  const { machine, server } = await machineWithList();
   const file = await machine.file('data/animals', OLD);
   await chmod(file, fileMode);
   await chmod(join(machine.home, 'data'), directoryMode);
   const line = `${isRoot ? UNPRIVILEGED : ''} ${petsInShell} list --output data/animals`;
-  const { code, stderr } = await shell(line);
+  const { code, stderr } = await machine.shell(line);
   await chmod(join(machine.home, 'data'), 0o755);
   expect([code, await readFile(file, 'utf8'), server.requests]).toEqual([1, OLD, []]);
   expect(stderr).toContain('animals: permission denied\n  → choose a file that you may change');
