@@ -29,14 +29,14 @@ test('acknowledged animals are kept with every digit of their numbers, through a
 test('pets creates its files with mode 0600 and its directories with mode 0700 under umask 0', async () => {
   const machine = await freshMachine();
   const command = `umask 0
-    ${petsInShell} serve --json --port 0 --data store --seed > started &
+    ${petsInShell} serve --json --port 0 --data deep/store --seed > started &
     until [ -s started ]; do sleep 0.02; done
-    pets keys add till --plan free --data store >/dev/null && pets use staging &&
+    pets keys add till --plan free --data deep/store >/dev/null && pets use staging &&
       echo k | pets login --no-verify --base-url https://api.example.com/v1`;
   expect(await machine.shell(`${command}; code=$?; kill $!; wait; exit $code`)).toMatchObject({ code: 0 });
   const names = await readdir(machine.home, { recursive: true });
   expect(names).toContainEqual(expect.stringMatching(/^\.config.pets.stores.[\w-]+\.key$/));
-  for (const name of names.filter((each) => /^(store|\.config.pets)/.test(each))) {
+  for (const name of names.filter((each) => /^(deep|\.config.pets)/.test(each))) {
     const stats = await stat(join(machine.home, name));
     expect([name, stats.mode & 0o777]).toEqual([name, stats.isDirectory() ? 0o700 : 0o600]);
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -148,7 +148,7 @@ test('a port that is in use, and a seed that cannot be read, leave nothing on th
   for (const { directory } of [busy, unreadable]) await expect(readdir(directory)).rejects.toThrow('ENOENT');
 });
 
-test('a store in use is refused with the address of its server, and can be opened after that has stopped', async () => {
+test('a store in use is refused, to every user, with the address of its server, and can be opened after that has stopped', async () => {
   const first = await start();
   first.open();
   const service = await first.starting;
@@ -156,6 +156,9 @@ test('a store in use is refused with the address of its server, and can be opene
   const refusal = await open().catch((error) => error);
   expect(refusal).toBeInstanceOf(StoreError);
   expect(refusal.message).toContain(`(pid ${process.pid} at ${service.url})`);
+  // Other users may ask whether the process of a lock has ended.
+  const [lock = ''] = (await readdir(first.directory)).filter((name) => name.startsWith('lock-'));
+  expect((await stat(join(first.directory, lock))).mode & 0o777).toBe(0o666);
   await service.stop(0);
   await (await open()).close();
 });

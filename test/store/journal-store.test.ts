@@ -1,4 +1,4 @@
-import { appendFile, cp, readdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { appendFile, cp, readdir, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { StoreFailedError } from '../../src/store/errors.ts';
@@ -45,21 +45,6 @@ describe('the journal', () => {
     await Promise.all(Array.from({ length: 5 }, () => store.add({ pet: animal('x'.repeat(300_000)) })));
     const counts = (await linesIn(directory)).slice(1, -1).map((line) => JSON.parse(line).pets.length);
     expect(counts).toEqual([1000, 500, 3, 2]);
-  });
-
-  it('is private under umask 0, like its directories', async () => {
-    const directory = join(await temporaryDirectory(), 'deep', 'store');
-    const before = process.umask(0);
-    onTestFinished(() => void process.umask(before));
-    const store = await open(directory);
-    await store.seed({ pets: [{ id: 1n, ...animal() }], orders: [] });
-    const modeOf = async (path: string) => (await stat(path)).mode & 0o777;
-    expect(await modeOf(directory)).toBe(0o700);
-    expect(await modeOf(join(directory, '..'))).toBe(0o700);
-    for (const name of await readdir(directory)) {
-      // Other users may ask whether the process of a lock has ended.
-      expect(await modeOf(join(directory, name)), name).toBe(name.startsWith('lock-') ? 0o666 : 0o600);
-    }
   });
 });
 
