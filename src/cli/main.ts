@@ -136,7 +136,7 @@ async function runCommand(
 const URL_WITH_PASSWORD =
   /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(?:[^:@]*:.+@|.*[?&](?:ssl)?password=.)/is;
 
-/** Refuses URLs with passwords before `--`, and U+FFFD, with which Node replaces bytes that are not UTF-8. @throws CliError */
+/** Refuses URLs with passwords before `--`, a CR at the end, and U+FFFD, which replaces bytes that are not UTF-8. @throws CliError */
 function checkArguments(context: Context): void {
   const { argv } = context;
   const end = argv.indexOf('--');
@@ -146,11 +146,11 @@ function checkArguments(context: Context): void {
       'for a database, put the password into ~/.pgpass or PGPASSWORD; for a service, leave out user and password: pets login asks for the key',
     );
   const invalid = [...argv, resolve(configDirectory(context)), resolve(stateDirectory(context))].find(
-    (word) => word.includes('\ufffd'),
+    (word) => /\ufffd|\r$/.test(word),
   );
   if (invalid === undefined) return;
   throw usageError(
     `${invalid} contains unreadable characters`,
-    'set the encoding of the terminal or script to UTF-8; rename a file or directory whose name is not UTF-8',
+    'if they are \\r, convert the script or list with dos2unix; otherwise, set the encoding of the terminal or script to UTF-8, and rename a file or directory whose name is not UTF-8',
   );
 }

@@ -130,7 +130,7 @@ const LOCAL_HINT =
   'raise the memory limit (ulimit -v) or the limit of open files (ulimit -n) of the shell, batch job or container; with NODE_OPTIONS=--disable-wasm-trap-handler, Node reserves less memory; without such a limit, this is a bug: please report it';
 
 /** The codes of TLS and of certificates, and those with which the parser of HTTP refuses a response. */
-const PROTOCOL_CODE = /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|INVALID_|PATH_LENGTH|^EPROTO$|^HPE_/;
+const PROTOCOL_CODE = /CERT|TLS|SSL|SIGNATURE|ISSUER|CRL|INVALID_|PATH_LENGTH|^UNSPECIFIED$|^EPROTO$|^HPE_/;
 
 /** The hints for errors of TLS and of the parser of HTTP, by their code and message. The first match decides. */
 const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
@@ -145,10 +145,10 @@ const PROTOCOL_HINTS: readonly (readonly [error: RegExp, hint: string])[] = [
   ],
   [
     /UNABLE_TO|SELF_SIGNED/,
-    'to trust it, set NODE_EXTRA_CA_CERTS to a file with the root certificate of its authority as PEM, that is -----BEGIN CERTIFICATE-----; if that is set, the file has another root or form',
+    'to trust it, set NODE_EXTRA_CA_CERTS to a file with the root certificate of its authority as PEM, that is -----BEGIN CERTIFICATE-----; if that is set, the file has another root or form, or lacks an intermediate certificate',
   ],
   [/HTTPParserError|HPE_/, 'check the port of the base URL, and whether the URL must begin with https://'],
-  [/^/, 'check the certificate of the service; https needs TLS 1.2 or newer'],
+  [/^/, 'check the certificate and TLS of the service, which may be too old; https needs TLS 1.2 or newer'],
 ];
 
 const HEADERS_HINT =

@@ -48,7 +48,8 @@ export function routeThrough(address: string, options: ConnectionOptions): Route
       const details = { errno: code, sent: false, isPermanent: true, cause };
       const status = /\((\d{3})\)/.exec(cause.message)?.[1];
       const reason = status === undefined ? cause.message : `HTTP status ${status}`;
-      const login = 'requires a valid user and password (407); pets cannot log in with Kerberos or NTLM';
+      const login =
+        'requires a valid user and password (407); pets knows only Basic, not Digest, NTLM or Kerberos';
       const text = status === '407' ? login : `refused the request (${reason})`;
       return new NetworkError(`the proxy ${text}`, details);
     },

@@ -123,6 +123,8 @@ const wrongLines: Line[] = [
   ['list --sort price', 'one of name, id, category, status, not "price"', 'only an id', 'pets orders'],
   ['orders add --pet 3', 'can only list orders', 'pets serve --seed file.json'],
   ["'foo\nrm -rf ~'", "rm -rf ~'", 'see: pets help'],
+  // As in a script with the line ends of Windows.
+  ["list '--all\r'", 'contains unreadable characters', 'dos2unix'],
   // Arguments that a command does not have.
   ['find Rex Bella', 'too many arguments for pets find', 'pets find "Lady Bella"'],
   ['add Rex 3', 'straight quotes', 'an option for the category: pets add "Lady Bella" --category 3'],

@@ -54,6 +54,8 @@ test.each<[unknown, number, string, message: string, hint: string | undefined, b
   [failure(400), 1, 'a_code', `${API}: why`, '--debug'],
   [failure(401), 4, 'a_code', `${REJECTED}why`, 'pets login --profile staging'],
   [page(400), 7, 'http_400', `${API}: HTTP status 400`, '--debug'],
+  [page(400), 7, 'http_400', 'HTTP status 400', 'it may have to begin with https://', LOCAL],
+  [page(401), 4, 'http_401', `${API}: HTTP status 401`, 'another server asks for a user and password'],
   [failure(408), 1, 'a_code', 'why', 'try again later'],
   [failure(404), 3, 'a_code', 'why', HTTPS],
   [failure(500), 7, 'a_code', 'why', 'try again'],

@@ -19,8 +19,8 @@ const rowsOf = (text: string): PetRow[] =>
   [...text].map((name, i) => ({ line: i + 2, pet: { name, categoryId: 1n } }));
 
 /**
- * The event of a row by the sign after it: `~` and `?` are sent with and without a message, `!` answered, `_` not added,
- * and `-` rejected. A row without a sign is added.
+ * The event of a row by the sign after it: `~` and `?` are sent with and without a message, `=` compared, `!` answered, `_`
+ * not added, and `-` rejected. A row without a sign is added.
  */
 function eventOf(sign: string, row: { seq: number; import: number; hash: string }, now: number): LedgerEvent {
   const rest = { line: 1, name: 'x', idempotencyKey: '', apiKeyHash: '0'.repeat(64) };
@@ -28,6 +28,7 @@ function eventOf(sign: string, row: { seq: number; import: number; hash: string 
   if (sign === '') return { kind: 'added', ...row, line: 1, pet: { id: BigInt(row.seq), name: 'x' } };
   if (sign === '?') return sent;
   if (sign === '~') return { ...sent, message: 'lost' };
+  if (sign === '=') return { ...sent, message: 'may be 7', isCompared: true };
   return sign === '!'
     ? { ...sent, message: 'no animal', isAnswered: true }
     : { kind: 'notAdded', seq: row.seq };
@@ -42,7 +43,7 @@ function eventOf(sign: string, row: { seq: number; import: number; hash: string 
 async function run(ledger: Ledger, step: string, now: number): Promise<string> {
   const [, name = '', text = '', option, outcome = ''] =
     /^(\S+) (\S+)(?: --(\S+))? → (.*?)(?:;.*)?$/.exec(step) ?? [];
-  const signs = [...outcome.matchAll(/[A-Z]([-~?!_]?)/g)].map(([, sign = '']) => sign);
+  const signs = [...outcome.matchAll(/[A-Z]([-~?!=_]?)/g)].map(([, sign = '']) => sign);
   const rows = rowsOf(text);
   forgetOldRows(ledger, now);
   const file = name === '-' ? undefined : `/${name}`;
@@ -144,7 +145,15 @@ it.each<[string, ...(string | number)[]]>([
     ...['v1 ABC → A~B?…', 'v2 AX --skip-added → (A)X', 'v1 ABC → (B)C', 'v1 ABC → '],
   ],
   ['an open row that was not added is sent', 'v1 AB → A~B', 'v2 A → (A_)A', 'v1 AB → ', 'v2 A → '],
-  ['an open row never expires', 'v1 ABC → AB?C~', 31, 'v2 B → (B~)', 900, 'v3 CX → asks: 1 known, new: X'],
+  ['an open row never expires', 'v1 ABC → AB?C~', 31, 'v2 B → (B~)', 900, 'v3 CX → (C)X'],
+  [
+    'nor is it added again',
+    'v1 ABC → AB~C',
+    'v2 ABCD --add-again → (B)…; again: AC',
+    'v2 ABCD --add-again → ACD',
+  ],
+  ['with --add-again, its import continues', 'v1 AB → AB~', 'v1 AB --add-again → (B)', 'v1 AB → '],
+  ['but a compared row is', 'v1 AB → AB=', 'v1 AB --add-again → AB; again: AB'],
   ['an answered row is never sent again', 'v1 AB → A!B', 'v1 AB → ', 31, 'v2 A → ', 'v3 AX --skip-added → X'],
 ])('%s', async (_, ...steps) => {
   const at = '2026-11-20T12:00:00.000Z';

@@ -35,9 +35,12 @@ test('the key is sent to the address that asks for one with 401, here that with 
   ]);
 });
 
+const WAIT = { 'Retry-After': '99' };
+
 test.each<[string, number, Handler, string]>([
   ['a list', 7, (_, response) => reply(response, 200, []), 'to save the key without sending it'],
   ['text', 7, (_, response) => reply(response, 200, 'log in first'), 'check the base URL'],
+  ['a 429', 5, (_, response) => replyError(response, 429, 'rate_limited', WAIT), 'or add --no-verify'],
   [
     'a redirect to https',
     7,

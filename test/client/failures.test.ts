@@ -33,6 +33,8 @@ test.each<[string | undefined, Error, string, isPermanent: boolean]>([
     'CERT_HAS_EXPIRED',
     'ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE',
     'INVALID_CA',
+    // For example, "CA signature digest algorithm too weak".
+    'UNSPECIFIED',
   ].map((code): [string, Error, string, boolean] => [code, withCode(code), 'odd', true]),
 ])('%s is a network error: %s: %s (permanent: %s)', (errno, cause, message, isPermanent) => {
   const error = toAttemptError(cause, false);

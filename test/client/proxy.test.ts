@@ -37,7 +37,7 @@ const attempt = async (baseUrl: string, refuse: number, call: typeof list | type
 
 const refusal = (status: number) =>
   expect.stringMatching(
-    `^the proxy (refused the request .HTTP status ${status}.|requires a valid user and password .407.; pets cannot log in with Kerberos or NTLM$)`,
+    `^the proxy (refused the request .HTTP status ${status}.|requires a valid user and password .407.; pets knows only Basic, not Digest, NTLM or Kerberos$)`,
   );
 
 test.each([407, 403, 502])('a proxy that refuses a tunnel with %i: nothing was sent', async (status) => {

@@ -56,7 +56,7 @@ test.skipIf(EXECUTABLE !== undefined)(
     const { code, stderr } = await pets(`login --profile staging --base-url ${server.url}`);
     expect([code, stderr]).toEqual([
       1,
-      expect.stringContaining('error: a part of pets is missing, perhaps because it was updated'),
+      expect.stringContaining('error: a part of pets is missing, perhaps because of an update'),
     ]);
   },
 );

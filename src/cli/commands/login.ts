@@ -10,7 +10,7 @@ import {
   checkUrl,
   chooseProfile,
   readProfile,
-  writeJson,
+  saveJson,
 } from '../profiles/profile.ts';
 import { type Command, type CommandContext, option } from '../program/command.ts';
 import { baseUrlOption, profileOption } from '../program/program.ts';
@@ -49,7 +49,7 @@ export const login: Command<Options> = {
     };
     const message = `API key for profile ${profile} (${new URL(baseUrl).host})`;
     const key = await (piped === undefined ? promptKey(context, message, check) : check(piped));
-    await writeJson(context, profile, { baseUrl, key });
+    await saveJson(context, profile, { baseUrl, key });
     const isDefault = !(context.globals.profile || env['PETS_API_KEY'] || env['PETS_BASE_URL']);
     const next = `pets list${isDefault ? '' : ` --profile ${profile}`}`;
     console.notice(`saved key ${maskKey(key)} for ${baseUrl} to profile ${profile}. Next: ${next}`);
@@ -110,6 +110,8 @@ async function findService(context: CommandContext, connection: Connection): Pro
   const hasResponded = error instanceof CliError && error.exitCode !== exitCodes.network;
   const canBeLonger = hasResponded && !baseUrl.endsWith(API_PREFIX);
   if (canBeLonger && isKeyRequired(await probe(context, { ...connection, baseUrl: longer }))) return longer;
+  if (error instanceof CliError && error.exitCode === exitCodes.rateLimited)
+    throw error.withHint('this limits requests without a key from your network; wait, or add --no-verify');
   if (error !== undefined) throw error;
   throw new CliError(`${baseUrl} did not ask for a key, so the key was not sent to it`, {
     code: 'contract_error',
@@ -165,7 +167,7 @@ export const logout: Command<object> = {
     const stored = readProfile(context, profile);
     if (stored?.key === undefined) return void console.notice(`profile ${profile} has no key`);
     const { key: _, ...rest } = stored;
-    await writeJson(context, profile, rest);
+    await saveJson(context, profile, rest);
     console.notice(`removed the key from profile ${profile}`);
   },
 };

@@ -14,7 +14,7 @@ import {
   profileNames,
   readProfile,
   readSettings,
-  writeJson,
+  saveJson,
 } from '../profiles/profile.ts';
 import { argument, type Command, type CommandContext, option } from '../program/command.ts';
 
@@ -154,7 +154,7 @@ export const use: Command<{ profile: ProfileName }> = {
   arguments: [argument('<profile>', 'name of the profile: prod, staging or local', profileNames)],
   async run({ profile }, context) {
     const { console, env } = context;
-    await writeJson(context, 'settings', { ...readSettings(context), defaultProfile: profile });
+    await saveJson(context, 'settings', { ...readSettings(context), defaultProfile: profile });
     console.notice(`the default profile is now ${profile}`);
     const override = ['PETS_API_KEY', 'PETS_PROFILE'].find((name) => env[name] && env[name] !== profile);
     if (override) console.notice(`the variable ${override} is set, and takes precedence`);

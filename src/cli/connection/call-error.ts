@@ -71,8 +71,8 @@ function describe(error: ClientError, call: FailedCall): Description {
     };
   }
   if (error instanceof ApiFailure) {
-    const { status } = error;
-    if (status !== 401) return { message, status, hint: failureHint(status, connection) };
+    const { status, isFromService } = error;
+    if (status !== 401 || !isFromService) return { message, status, hint: failureHint(error, connection) };
     const key = `key ${maskKey(connection.key)} from ${connection.keySource}`;
     return { message: `${server} rejected ${key}: ${error.message}`, status, hint: keyHint(connection) };
   }
@@ -140,8 +140,12 @@ function describeUnknownOutcome(
   };
 }
 
-function failureHint(status: number, connection: Connection): string {
+function failureHint({ status, isFromService }: ApiFailure, connection: Connection): string {
+  if (status === 401)
+    return `${keyHint(connection)}; or another server asks for a user and password, which pets cannot send: check the base URL`;
   if (status === 404) return baseUrlHint(connection);
+  if (status === 400 && !isFromService && connection.baseUrl.startsWith('http:'))
+    return `${baseUrlHint(connection)}; it may have to begin with https://`;
   const isTemporary = status >= 500 || status === 408;
   return isTemporary ? 'try again later' : 'run again with --debug to see the request and the response';
 }

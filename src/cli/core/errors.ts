@@ -82,13 +82,9 @@ export function toCliError(error: unknown): CliError {
     return new CliError(message, { ...options, cause: error });
   }
   if (errnoOf(error)?.endsWith('MODULE_NOT_FOUND')) {
-    const message =
-      'a part of pets is missing, perhaps because it was updated or removed while it was running';
-    return new CliError(message, {
-      code: 'file_error',
-      hint: 'run the command again; if that does not help, install pets again',
-      cause: error,
-    });
+    const message = 'a part of pets is missing, perhaps because of an update while it was running';
+    const hint = 'run the command again; if that does not help, install pets again';
+    return new CliError(message, { code: 'file_error', hint, cause: error });
   }
   if (error instanceof Error && 'syscall' in error) {
     const hint =

@@ -62,7 +62,7 @@ const ImportEvent = z.object({
   /** The number of rows (with --skip-added, only those without an id), and what `digestOf` returns for their hashes. */
   rows: nonNegative,
   digest: z.string(),
-  /** Set if the import adds known rows again: the `seq` of the imports that had not ended, whose rows are not added again. */
+  /** Set if the import adds known rows again: the `seq` of rows that it does not add again, or of imports with such rows. */
   except: z.optional(z.array(positive)),
   /** When the import ended, or when a file with rows of it was last imported after that; null until the import ends. */
   finishedAt: z.nullable(IsoTime),
@@ -84,6 +84,8 @@ const SentRow = z.object({
   message: z.optional(z.string()),
   /** Set if a comparison with the inventory found animals that this row may have added: their ids, at most 20. */
   candidates: z.optional(z.array(ReceivedPet.shape.id)),
+  /** Set if a comparison with the inventory left the outcome unknown. Other imports may then add an equal row. */
+  isCompared: z.optional(z.literal(true)),
   /** Set if the service responded with 2xx, but did not confirm that it added the animal. This row is never sent again. */
   isAnswered: z.optional(z.literal(true)),
 });

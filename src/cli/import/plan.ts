@@ -13,11 +13,10 @@ import {
  * What an import does with the rows of a file, some of which the ledger may know:
  * 1. Known rows that may have been added are settled first (send.ts).
  * 2. The same rows as in an earlier import, in any order: that import continues with the rows that it has not added. With
- *    `--add-again`, only an unfinished import continues.
- * 3. A file whose rows are all known, or whose known rows are all unsettled rows of unfinished imports: the other rows are
- *    sent without a question. `--add-again` also sends the known rows, except those of unfinished imports.
- * 4. Another version of an earlier file: the user chooses whether known rows are skipped or added again. Rows of unfinished
- *    imports are not added again.
+ *    `--add-again`, only an unfinished import continues, or one with a row that can be settled.
+ * 3. A file whose rows are all known, or whose known rows can all be settled: the other rows are sent without a question.
+ *    `--add-again` also sends the known rows, except those that can be settled and those of unfinished imports.
+ * 4. Another version of an earlier file: the user chooses whether known rows are skipped, or added again as in rule 3.
  * 5. Any other file: all rows are sent (with `--skip-added` only new ones), and a note names the known ones.
  *
  * Rows are compared as multisets: two equal rows are two animals.
@@ -56,6 +55,10 @@ export function openRowAt(plan: Plan, position: number): SentRow | undefined {
   return row?.kind === 'sent' ? row : undefined;
 }
 
+/** Whether the next import with an equal row first finds out whether this one was added, instead of adding it again. */
+export const canBeSettled = (row: LedgerRow | undefined): boolean =>
+  row?.kind === 'sent' && !row.isAnswered && !row.isCompared;
+
 /** The positions of the rows to send, and of those to settle: they may have been added, but no 2xx response arrived. */
 export const pendingOf = (plan: Plan): number[] =>
   [...plan.rows.keys()].filter((position) => {
@@ -77,11 +80,12 @@ export function planImport(
     const none = { repeated: new Map(), mustAsk: false, rejected: new Map() };
     return { ledger, current, rows, known, seqs, ...none, ...more };
   };
+  const open = [...ledger.rows.values()].filter(canBeSettled);
   const same = imports.findLast(
     (other) =>
       other.rows === rows.length &&
       other.digest === digest &&
-      (other.finishedAt === null || choice !== 'add-again'),
+      (other.finishedAt === null || choice !== 'add-again' || open.some((row) => row.import === other.seq)),
   );
   if (same) return planWith(same, findKnown(hashes, ledger, same));
 
@@ -89,13 +93,15 @@ export function planImport(
   const current: Import = { ...fresh, file, rows: rows.length, digest, finishedAt: null };
   const all = findKnown(hashes, ledger, current);
   const unfinished = imports.filter(({ finishedAt }) => finishedAt === null).map(({ seq }) => seq);
-  // Whether no row is known, or only rows of unfinished imports that may have been added, and are settled first.
-  const isRest = [...all.values()].every((row) => row.kind === 'sent' && unfinished.includes(row.import));
+  // Whether no row is known, or only rows that may have been added, and are settled first.
+  const isRest = [...all.values()].every(
+    (row) => canBeSettled(row) || (row.kind === 'sent' && unfinished.includes(row.import)),
+  );
   const isPart = !isRest && all.size < rows.length;
   const mustAsk = choice === undefined && isPart && isVersionOfEarlierFile(hashes, file, ledger, all);
   const isRepeated = choice === 'add-again' || (choice === undefined && isPart && !mustAsk);
   if (!isRepeated) return planWith(current, all, { mustAsk });
-  const again: Import = { ...current, except: unfinished };
+  const again: Import = { ...current, except: [...unfinished, ...open.map(({ seq }) => seq)] };
   const known = findKnown(hashes, ledger, again);
   return planWith(again, known, { repeated: new Map([...all].filter(([position]) => !known.has(position))) });
 }
@@ -122,15 +128,16 @@ function isVersionOfEarlierFile(
 
 /**
  * Pairs rows of the file with equal rows of the ledger: first with added rows, then with rows that may have been added. If
- * the import adds known rows again, only two kinds count: rows sent since it began, and rows of the imports in `except`.
+ * the import adds known rows again, only those sent since it began count, and those in `except`.
  */
 function findKnown(hashes: readonly string[], { rows }: Ledger, { seq, except }: Import): RowsByPosition {
   const found = new Map<number, LedgerRow>();
   if (rows.size === 0) return found;
+  const excepted = except && new Set(except);
   const groups = new Map(hashes.map((hash): [string, LedgerRow[]] => [hash, []]));
   for (const kind of ['added', 'sent'] as const) {
     for (const row of rows.values()) {
-      const counts = except === undefined || row.seq > seq || except.includes(row.import);
+      const counts = !excepted || row.seq > seq || excepted.has(row.import) || excepted.has(row.seq);
       if (row.kind === kind && counts) groups.get(row.hash)?.push(row);
     }
   }

@@ -11,7 +11,7 @@ import type { Connection } from '../profiles/profile.ts';
 import type { CommandContext } from '../program/command.ts';
 import { groupErrors, type PetFile, type PetRow } from '../rows/read-file.ts';
 import type { LedgerRow } from './ledger.ts';
-import { type Choice, ledgerRowAt, type Plan, type RowsByPosition } from './plan.ts';
+import { type Choice, canBeSettled, ledgerRowAt, type Plan, type RowsByPosition } from './plan.ts';
 
 /** What every step of an import needs. */
 export type ImportTask = { input: PetFile; connection: Connection; context: CommandContext; choice: Choice };
@@ -28,7 +28,7 @@ export function commandToRepeat({ argv, platform }: CommandContext, option?: str
 
 const hasIds = ({ rows }: PetFile): boolean => rows.some(({ id }) => id !== undefined);
 
-/** The command that continues an import. Rows with ids need `--add-again`, which adds no row of an unfinished import again. */
+/** The command that continues an import. Rows with ids need `--add-again`, which repeats none while a row can be settled. */
 export const repetitionOf = ({ context, input }: ImportTask): string =>
   commandToRepeat(context, hasIds(input) ? '--add-again' : undefined);
 
@@ -125,11 +125,10 @@ export function reportResults(task: ImportTask, plan: Plan, hasNothingToDo: bool
     hints.push(`fix the cause of the failed rows, then ${again ?? 'import them from a file of their own'}`);
   }
   if (unknown > 0) {
-    const isFinished = plan.ledger.imports.get(plan.current.seq)?.finishedAt !== null;
-    const list = `to find out which rows were added: ${followUpCommand(context, 'list')} --all`;
-    const add = 'to add a row that is missing, import it from a file of its own with --add-again';
+    const isSettled = ![...plan.rows.keys()].some((position) => canBeSettled(ledgerRowAt(plan, position)));
+    const look = `to find out which rows were added: ${followUpCommand(context, 'list')} --all; to add a row that is missing, import it from a file of its own with --add-again`;
     const settle = `to let pets find out which rows were added, run ${repetitionOf(task)}`;
-    hints.push(isFinished ? `${list}; ${add}` : settle);
+    hints.push(isSettled ? look : settle);
   }
   if (hints.length > 0) throw new CliError(texts.join('; '), { code: 'some_failed', hint: hints.join('; ') });
   context.console.notice(texts.join('; '));

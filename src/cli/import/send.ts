@@ -60,13 +60,10 @@ export async function carryOut(run: Run): Promise<void> {
   const compared = open.filter((position) => !repeated.has(position));
   // `compareWithInventory` drops the rows that were not added from the ledger, so they are sent below.
   if (compared.length > 0) await compareWithInventory(compared, run);
-  const unknown = new Set(compared.filter(isOpen));
-  for (const _ of unknown) run.onResult();
+  for (const _ of compared.filter(isOpen)) run.onResult();
   const positions = [...repeated, ...pending.filter((position) => !isOpen(position))];
   await sendRows(run, positions, scarcestLimit(first.headers, clock.now()));
-  // The next run can find out what happened to rows that this run has sent, so until then the import is not finished.
-  const isComplete = pendingOf(plan).every((position) => !isOpen(position) || unknown.has(position));
-  if (isComplete) await finishImport(plan, file.append, clock.now());
+  await finishImport(plan, file.append, clock.now());
 }
 
 /**
@@ -230,8 +227,9 @@ async function sendRow(run: Run, position: number, onRefused: () => void): Promi
       leaveOpen({ message, isAnswered: true });
     }
     // After a lost response, a 401 or a rate limit ends the run, and so does Ctrl-C.
-    else if (cause instanceof InterruptedError || cause instanceof RateLimitError) throw error;
-    else if (cause instanceof ApiFailure && cause.status < 500) throw error;
+    else if (cause instanceof InterruptedError) throw error;
+    else if (cause instanceof RateLimitError || (cause instanceof ApiFailure && cause.status < 500))
+      throw cause;
     else leaveOpen({ message: `outcome unknown: ${reason}` });
     return { lost: error };
   }
@@ -314,7 +312,7 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
   const events = rows.map(({ pet, open }): LedgerEvent => {
     if (whyIncomplete !== undefined) {
       const unsettled = `sent at ${open.at} without a response that shows whether the animal was added`;
-      return { message: unsettled, ...open };
+      return { message: unsettled, ...open, isCompared: true };
     }
     const found = [...(similar.get(nameKey(pet))?.values() ?? [])].filter((each) => isSimilar(pet, each));
     if (found.length === 0) {
@@ -323,7 +321,7 @@ async function compareWithInventory(positions: readonly number[], run: Run): Pro
     }
     const candidates = found.slice(0, MAX_CANDIDATES).map(({ id }) => id);
     const message = `may have been added as ${found.length === 1 ? 'animal' : 'one of the animals'} ${candidates.join(', ')}`;
-    return { ...open, message, candidates };
+    return { ...open, message, candidates, isCompared: true };
   });
   await file.append(...events);
   const result = `${notAdded} not added, ${rows.length - notAdded} may have been added`;

@@ -2,10 +2,7 @@ import { createTimeFormatter, formatDuration } from '../../system/time-text.ts';
 
 const DAY = 86_400_000;
 
-/**
- * A time such as `14:03:00 CET`, with the date unless it is today. Times are in milliseconds since the epoch. `zone` is
- * the name of the time zone in the IANA database.
- */
+/** A time such as `14:03:00 CET`, with the date unless it is today. `instant` and `now` are in ms; `zone` is an IANA name. */
 export function formatTime(instant: number, now: number, zone: string): string {
   const format = createTimeFormatter(zone);
   const [date = '', ...time] = format(instant).split(' ');

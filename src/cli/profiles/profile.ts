@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
@@ -175,11 +175,7 @@ function damagedError(path: string, name: string, reason: string): CliError {
 }
 
 /** Writes a profile or the settings. @throws CliError if the file cannot be written */
-export async function writeJson(
-  context: HomeContext,
-  name: string,
-  value: Profile | Settings,
-): Promise<void> {
+export async function saveJson(context: HomeContext, name: string, value: Profile | Settings): Promise<void> {
   const directory = configDirectory(context);
   const { default: Conf } = await import('conf');
   try {
@@ -196,7 +192,7 @@ export async function writeJson(
     } catch (error) {
       // Root in a container may not give the new file the owner of the old one. Any other user need not.
       if (!['EPERM', 'EINVAL'].includes(errnoOf(error) ?? '')) throw error;
-      await replaceFile(realFileSystem, conf.path, [Buffer.from(JSON.stringify(value))]);
+      await replaceFile(realFileSystem, realpathSync(conf.path), [Buffer.from(JSON.stringify(value))]);
     }
     if ((statSync(conf.path).mode & 0o077) !== 0) chmodSync(conf.path, FILE_MODE);
   } catch (error) {

@@ -19,16 +19,14 @@ const WORDS: Readonly<Record<string, string>> = {
   'available, pending, sold, list --available, list --pending, list --sold, list --state': BY_STATUS,
   status: `${CHECK}; ${BY_STATUS}`,
   'check, health, ping, quota, limit, limits, usage, doctor, test': CHECK,
-  'wait, --wait': 'to wait for a service: until pets list --limit 1 --quiet; do sleep 1; done',
   'animals, pets, all': 'to list all animals: pets list --all',
   'search, grep, query, filter, list --name, list --search, list --filter, list --where, list --find':
     'to find animals by name: pets find rex; by status: pets list --status sold',
   'view, open': 'to show an animal: pets get 7; to see requests: open the page address of pets serve',
   'stats, summary, report, total, list --count, list --total': 'to count animals: pets count --by category',
   'list -n, list --head, list --top, list --first, list --max': 'for the first animals: pets list --limit 5',
-  'list --fields, list --names, list --ids': 'for some fields: pets list --all --columns id,name',
   'category, categories, cats, dogs, --type, --kind, --species, --breed': CATEGORY_HINT,
-  'print, export, download, dump, save, list --export, list --file, list --xlsx':
+  'print, export, download, dump, save, list --export, list --file':
     'to write all animals to a file: pets list --all --output animals.csv',
   'create, new, insert, post, register': 'to add an animal: pets add Rex --category 3',
   'upload, load, add --file, import --file': 'to add all animals from a file: pets import animals.csv',
@@ -45,12 +43,11 @@ const WORDS: Readonly<Record<string, string>> = {
     'for an empty service: pets serve --ephemeral; for POST /reset: docs/testing.md',
   'faults, serve --error-rate, serve --error, serve --fail, serve --status, serve --delay, serve --slow, serve --fail-status':
     'for errors: pets serve --fail-rate 0.1; for slow responses: pets serve --latency 200; see: pets help serve faults',
-  'serve --allow-origin, serve --origin, serve --bind': 'for addresses and origins: pets help serve network',
-  'serve --background, serve --daemon, serve --detach':
-    'to run it in the background: pets serve &; for one command: pets serve -- npm test',
+  'serve --allow-origin, serve --origin, serve --address, serve --bind':
+    'for addresses and origins: pets help serve network',
+  'serve --background, serve --daemon, serve --detach': 'to run it in the background: pets serve &',
   'serve --key, serve --api-key, serve --token':
     'for an API key: --key-file <file> or the variable PETS_SERVE_KEY; for the token: PETS_SERVE_TOKEN',
-  'serve --rate-limit': 'the plan of the key sets the rate limits: --plan free; see: pets help keys add',
   'serve --file, serve --fixtures, serve --db': 'for your own animals: pets serve --seed file.json',
   'serve --https, serve --tls, serve --ssl, serve --cert': 'for TLS, use a reverse proxy: docs/deploy.md',
   'backup, restore': 'to copy a store that no server uses: pets help store copy; otherwise: docs/deploy.md',
@@ -59,7 +56,7 @@ const WORDS: Readonly<Record<string, string>> = {
   docker: 'to run pets in a container: docs/scripting.md',
   'timeout, retries, --retry, --retries, --max-retries': 'for retries and time limits: pets help global',
   'revoke, keys delete, keys remove, keys rm':
-    'to revoke a key: pets keys revoke <name>; to list the keys: pets keys list',
+    'to revoke a key: pets keys revoke <name>; see: pets keys list',
   'keys new, keys create, keys show, keys get': 'to create a key, shown only once: pets keys add laptop',
   'rotate, keys rotate': 'add a key with another name, use it, and revoke the old one: docs/deploy.md',
   'keys add --role, keys add --read-only': 'every key may list and add animals; lower limits: --plan free',

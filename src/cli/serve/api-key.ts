@@ -16,7 +16,7 @@ import type { Context } from '../core/context.ts';
 import { type CliError, fileError, usageError } from '../core/errors.ts';
 import { readUtf8File } from '../core/input.ts';
 import { configDirectory } from '../profiles/paths.ts';
-import { isLoopbackUrl, type Profile, readProfile, writeJson } from '../profiles/profile.ts';
+import { isLoopbackUrl, type Profile, readProfile, saveJson } from '../profiles/profile.ts';
 import { addDataOption, DEFAULT_PLAN, type ServeOptions } from './options.ts';
 
 /** What the user has chosen for a run of `pets serve`: an API key, the file or variable that has it, and a developer token. */
@@ -131,14 +131,14 @@ async function saveLocalProfile(context: Context, url: string, key: string): Pro
     (!isLoopbackUrl(new URL(stored.baseUrl)) || (await isRunning(stored)))
   )
     return { otherService: stored.baseUrl };
-  await writeJson(context, 'local', { baseUrl: url, key });
+  await saveJson(context, 'local', { baseUrl: url, key });
   return { isProfileSaved: true };
 }
 
 /** Removes a key from profile `local`, unless the profile has another key now. @throws CliError */
 export async function forgetLocalKey(context: Context, key: string | undefined): Promise<void> {
   const stored = readProfile(context, 'local');
-  if (stored && stored.key === key) await writeJson(context, 'local', { baseUrl: stored.baseUrl });
+  if (stored && stored.key === key) await saveJson(context, 'local', { baseUrl: stored.baseUrl });
 }
 
 const isRunning = ({ baseUrl }: Profile): Promise<boolean> =>

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createReadStream, rmSync } from 'node:fs';
+import { accessSync, createReadStream, constants as fsConstants, rmSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { resolve } from 'node:path';
@@ -149,12 +149,13 @@ async function flushOutput({ stdout, stderr, sleep, exitNow }: Context, code: nu
   if (!isWritten()) exitNow(code);
 }
 
-/**
- * Lets writes to a paused terminal wait in memory, as after Ctrl-S. By default, such a write stops the whole process. Not
- * while a command runs, because its own writes could then fail with EAGAIN.
- */
+/** Lets writes to a paused terminal (Ctrl-S) wait in memory. With a command, its own writes could then fail with EAGAIN. */
 function unblockTerminals({ stdout, stderr }: Context): void {
-  for (const stream of [stdout, stderr]) if (stream.isTTY) stream._handle?.setBlocking?.(false);
+  try {
+    // If Node cannot open a terminal itself, as after su, it shares the open one with other programs.
+    for (const fd of [1, 2]) accessSync(`/dev/fd/${fd}`, fsConstants.R_OK | fsConstants.W_OK);
+    for (const stream of [stdout, stderr]) if (stream.isTTY) stream._handle?.setBlocking?.(false);
+  } catch {}
 }
 
 /** Whether an error is that of one of these system calls. */
