@@ -136,11 +136,14 @@ async function runCommand(
 const URL_WITH_PASSWORD =
   /(?:^|[^\w+.-])(?:[\w+.-]+:\/\/|postgres(?:ql)?(?:\/\/|:\/?))(?:[^:@]*:.+@|.*[?&](?:ssl)?password=.)/is;
 
-/** Refuses URLs with passwords before `--`, a CR at the end, and U+FFFD, which replaces bytes that are not UTF-8. @throws CliError */
+/** Refuses comments and URLs with passwords before `--`, a CR at the end, and bytes that are not UTF-8. @throws CliError */
 function checkArguments(context: Context): void {
   const { argv } = context;
   const end = argv.indexOf('--');
-  if ((end < 0 ? argv : argv.slice(0, end)).some((word) => URL_WITH_PASSWORD.test(word)))
+  const words = end < 0 ? argv : argv.slice(0, end);
+  if (words.includes('#'))
+    throw usageError('in this shell, # begins no comment', 'leave it out, or: setopt interactive_comments');
+  if (words.some((word) => URL_WITH_PASSWORD.test(word)))
     throw usageError(
       'a URL in the command line contains a password, which other users of this machine can see',
       'for a database, put the password into ~/.pgpass or PGPASSWORD; for a service, leave out user and password: pets login asks for the key',

@@ -137,9 +137,8 @@ function enableCompileCache(context: HomeContext): void {
 }
 
 /**
- * Creates the directory of the compile cache in the state directory, if it is missing. Returns its path; undefined if no
- * command has created the state directory yet, if the cache cannot be created, or if other users may write to one of them:
- * Node executes cached code.
+ * Creates the directory of the compile cache, and returns its path. Undefined without a state directory, or if other users
+ * may write to one of the two, because Node executes cached code.
  */
 export function compileCacheDirectory(context: HomeContext): string | undefined {
   const state = stateDirectory(context);

@@ -123,6 +123,7 @@ const wrongLines: Line[] = [
   ['list --sort price', 'one of name, id, category, status, not "price"', 'only an id', 'pets orders'],
   ['orders add --pet 3', 'can only list orders', 'pets serve --seed file.json'],
   ["'foo\nrm -rf ~'", "rm -rf ~'", 'see: pets help'],
+  ['list # all animals', '# begins no comment', 'setopt interactive_comments'],
   // As in a script with the line ends of Windows.
   ["list '--all\r'", 'contains unreadable characters', 'dos2unix'],
   // Arguments that a command does not have.

@@ -37,6 +37,7 @@ describe.skipIf(process.platform === 'win32')('pets serve -- CMD', () => {
 
   test.each<[code: number, command: string[], stdout: string, stderr: RegExp]>([
     [7, ['sh', '-c', "printf 'out\\0\\n'; printf 'err' >&2; exit 7"], 'out\0\n', /^err$/],
+    [0, ['sh', '-c', 'printf %s "$NO_PROXY $no_proxy"'], ',127.0.0.1,localhost ,127.0.0.1,localhost', /^$/],
     [139, ['sh', '-c', 'ulimit -c 0; kill -SEGV $$'], '', /^$/],
     [127, ['none', 'x'], '', /^error: cannot run none: command not found\n {2}→ .*\n$/],
     [126, ['/etc/passwd'], '', /^error: cannot run .*: permission denied\n {2}→ .*\n$/],

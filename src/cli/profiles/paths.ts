@@ -20,10 +20,7 @@ export const dataDirectory = (context: HomeContext): string => join(userPath(con
 export const stateDirectory = (context: HomeContext): string =>
   expandHome(context.env['PETS_STATE_DIR'] ?? '', context) || userPath(context, 'state');
 
-/**
- * The state directory, and the directory for the state of services if the first is not writable. All else is stored only
- * in the first. PETS_STATE_DIR replaces both.
- */
+/** The state directory, and one for the state of services alone if the first is not writable. PETS_STATE_DIR replaces both. */
 export function stateDirectories(
   context: HomeContext & Pick<Context, 'temporaryDirectory'>,
 ): [StateDirectory, ...StateDirectory[]] {

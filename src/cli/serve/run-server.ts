@@ -105,9 +105,12 @@ export async function runServer(options: ServeOptions, context: CommandContext):
         return exitCodes.ok;
       }
       const key = provided.served?.key ?? '';
-      const variables = { PETS_BASE_URL: service.url, PETS_API_KEY: key, PETS_SERVE_TOKEN: service.token };
+      const own = { PETS_BASE_URL: service.url, PETS_API_KEY: key, PETS_SERVE_TOKEN: service.token };
+      // Otherwise, programs would send requests for this machine to the proxy in HTTP_PROXY.
+      const others = context.env['no_proxy'] ?? context.env['NO_PROXY'] ?? '';
+      const NO_PROXY = others === '*' ? others : `${others},127.0.0.1,localhost`;
       isCommandRunning = true;
-      return await runCommand(context, command, variables, stop);
+      return await runCommand(context, command, { ...own, NO_PROXY, no_proxy: NO_PROXY }, stop);
     } catch (error) {
       if (isFailed(error, ['getaddrinfo', 'listen', 'bind']))
         throw await cannotListenError(`${host}:${port}`, error, location);
