@@ -48,6 +48,11 @@ const syncData = promisify(fdatasync);
 export const realFileSystem: FileSystem = {
   async open(path, mode) {
     const handle = await fs.open(path, FLAGS[mode], 0o600);
+    if (mode === 'create' && process.getuid?.() === 0) {
+      // A file that root creates, as with sudo, belongs to the owner of the directory, who could not use it otherwise.
+      const { uid, gid } = statSync(dirname(path));
+      await handle.chown(uid, gid).catch(() => {});
+    }
     return {
       read: async (...args) => (await handle.read(...args)).bytesRead,
       // Write synchronously, because a write takes microseconds and the thread pool would add several times as much.
@@ -206,10 +211,7 @@ export async function createFile(fileSystem: FileSystem, path: string, parts: Fi
   });
 }
 
-/**
- * Creates or replaces a file atomically and durably. After a crash, the file has either its old contents or all of its
- * new contents. A crash can leave a temporary file with a name for which `isTemporaryName` is true.
- */
+/** Creates or replaces a file atomically and durably. A crash can leave a file for which `isTemporaryName` is true. */
 export async function replaceFile(fileSystem: FileSystem, path: string, parts: FileParts): Promise<void> {
   const temporary = join(dirname(path), temporaryName(basename(path)));
   try {
@@ -261,10 +263,7 @@ export async function makePrivateDirectory(fileSystem: FileSystem, path: string)
   await fileSystem.chmod(path, 0o700).catch(() => {});
 }
 
-/**
- * Syncs the names in a directory, the directory's own name and the names of its ancestors. Do this even if the
- * directory existed: the process that created it may have been killed before syncing.
- */
+/** Syncs the names in a directory, and its own and its ancestors' names, which a killed process may not have synced. */
 export async function fsyncAncestors(fileSystem: FileSystem, directory: string): Promise<void> {
   await fileSystem.syncDirectory(directory);
   for (let parent = dirname(directory); ; parent = dirname(parent)) {

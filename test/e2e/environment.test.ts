@@ -4,6 +4,7 @@ import { chmod, chown, cp, mkdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
+import { createFile, realFileSystem } from '../../src/system/file-system.ts';
 import { gate } from '../helpers/gate.ts';
 import { DIST, EXECUTABLE, freshMachine, machineWithServer, outputOf, petsInShell } from '../helpers/pets.ts';
 import { reply, replyError } from '../helpers/scripted-server.ts';
@@ -106,7 +107,7 @@ testIf(
   process.getuid?.() === 0 && spawnSync(`${UNPRIVILEGED} true`, { shell: true }).status === 0,
   'only root with setpriv can create files of other owners',
 )(
-  'a configuration directory of another owner is used if the group may write to it, as in OpenShift; a profile that cannot be read is not a missing one',
+  'a configuration directory of another owner is used if the group may write to it, as in OpenShift; a profile that cannot be read is not a missing one; what root creates there belongs to the owner',
   async () => {
     const machine = await freshMachine();
     const config = join(machine.home, 'config');
@@ -129,5 +130,7 @@ testIf(
     await chown(profile, 1_234, 1_234);
     const denied = expect.stringContaining('prod.json: permission denied');
     expect(await run('list')).toMatchObject({ code: 1, stderr: denied });
+    await createFile(realFileSystem, join(config, 'new'), []);
+    expect((await stat(join(config, 'new'))).uid).toBe(1_234);
   },
 );
