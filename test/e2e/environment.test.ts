@@ -132,5 +132,8 @@ testIf(
     expect(await run('list')).toMatchObject({ code: 1, stderr: denied });
     await createFile(realFileSystem, join(config, 'new'), []);
     expect((await stat(join(config, 'new'))).uid).toBe(1_234);
+    // An existing directory, which other programs may use too, keeps its mode.
+    await Promise.all([chown(config, 0, 0), chown(profile, 0, 0), chmod(config, 0o1777)]);
+    expect([(await run(login)).code, (await stat(config)).mode & 0o7777]).toEqual([0, 0o1777]);
   },
 );

@@ -3,13 +3,7 @@ import { dirname, join } from 'node:path';
 import * as z from 'zod/mini';
 import { API_KEY_PATTERN, LOOPBACK_NAME_PATTERN } from '../../contract/headers.ts';
 import { describeIssues, fieldError } from '../../contract/json.ts';
-import {
-  errnoOf,
-  isMissing,
-  makePrivateDirectory,
-  realFileSystem,
-  replaceFile,
-} from '../../system/file-system.ts';
+import { errnoOf, isMissing, makeDirectory, realFileSystem, replaceFile } from '../../system/file-system.ts';
 import { CliError, fileError, usageError } from '../core/errors.ts';
 import { requireUtf8 } from '../core/input.ts';
 import { shellQuote } from '../output/text.ts';
@@ -179,7 +173,7 @@ export async function saveJson(context: HomeContext, name: string, value: Profil
   const directory = configDirectory(context);
   const { default: Conf } = await import('conf');
   try {
-    await makePrivateDirectory(realFileSystem, directory);
+    await makeDirectory(realFileSystem, directory);
     const conf = new Conf({
       projectName: 'pets',
       cwd: directory,
