@@ -12,7 +12,7 @@ import { orders } from './commands/orders.ts';
 import { profiles, use } from './commands/profiles.ts';
 import { serve } from './commands/serve.ts';
 import { store } from './commands/store.ts';
-import type { Context } from './core/context.ts';
+import { type Context, wordsBeforeEnd } from './core/context.ts';
 import { toCliError, usageError } from './core/errors.ts';
 import { exitCodes } from './core/exit-codes.ts';
 import { type Console, type ConsoleOptions, createConsole, isClosedPipe } from './output/console.ts';
@@ -139,8 +139,7 @@ const URL_WITH_PASSWORD =
 /** Refuses comments and URLs with passwords before `--`, a CR at the end, and bytes that are not UTF-8. @throws CliError */
 function checkArguments(context: Context): void {
   const { argv } = context;
-  const end = argv.indexOf('--');
-  const words = end < 0 ? argv : argv.slice(0, end);
+  const words = wordsBeforeEnd(argv);
   if (words.includes('#'))
     throw usageError('in this shell, # begins no comment', 'leave it out, or: setopt interactive_comments');
   if (words.some((word) => URL_WITH_PASSWORD.test(word)))

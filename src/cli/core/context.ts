@@ -40,3 +40,7 @@ export type Context = {
   /** Exits the process immediately. Used only after a second signal, or if nothing reads the remaining output. */
   exitNow(code: number): void;
 };
+
+/** The arguments before `--`, which ends the options. */
+export const wordsBeforeEnd = (argv: readonly string[]): readonly string[] =>
+  argv.slice(0, [...argv, '--'].indexOf('--'));

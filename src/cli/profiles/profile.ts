@@ -169,7 +169,11 @@ function damagedError(path: string, name: string, reason: string): CliError {
 }
 
 /** Writes a profile or the settings. @throws CliError if the file cannot be written */
-export async function saveJson(context: HomeContext, name: string, value: Profile | Settings): Promise<void> {
+export async function saveJson<Name extends ProfileName | 'settings'>(
+  context: HomeContext,
+  name: Name,
+  value: Name extends 'settings' ? Settings : Profile,
+): Promise<void> {
   const directory = configDirectory(context);
   const { default: Conf } = await import('conf');
   try {

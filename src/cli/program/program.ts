@@ -1,5 +1,5 @@
 import { Command as Commander, CommanderError, Help, type Option } from 'commander';
-import { type Context, version } from '../core/context.ts';
+import { type Context, version, wordsBeforeEnd } from '../core/context.ts';
 import { CliError } from '../core/errors.ts';
 import { ArgumentError, secondsParser } from '../core/values.ts';
 import { colorModes } from '../output/console.ts';
@@ -74,7 +74,7 @@ export function optionsOf({ options = [], prints, outputOptions: names }: Comman
 
 /** Reads the options that decide how errors are printed. Unlike commander, does so even if other arguments are wrong. */
 export function flagsOf(argv: readonly string[]): Pick<GlobalOptions, 'json' | 'debug' | 'color'> {
-  const words = argv.slice(0, [...argv, '--'].indexOf('--'));
+  const words = wordsBeforeEnd(argv);
   const color = words.join(' ').match(/(?<=--color[= ])\w+/)?.[0];
   return {
     json: words.includes('--json'),
